@@ -1,0 +1,216 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From what the roles said of a host to its one verdict, and from all hosts to the page a person reads. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence
+
+from ._findings import finding, sort_findings, worst_verdict
+
+SCHEMA = 1
+
+SOURCE = "gpufleet.server report"
+
+
+def host_report(
+    host: str,
+    time: str,
+    run: Mapping[str, Any],
+    results: Optional[Mapping[str, Mapping[str, Any]]],
+    reachable: bool = True,
+    required_roles: Sequence[str] = (),
+    finished: bool = True,
+) -> Dict[str, Any]:
+    """Report of one host, as it is written to ``reports/<host>.json``.
+
+    `results` is the host's `gpufleet_results`: role name to role result. A host that could not be reached, a run that
+    has not come to its end and a required role that gave no result are `unknown`: none of them was seen healthy.
+    """
+    roles = {name: dict(result) for name, result in (results or {}).items()}
+    findings: List[Dict[str, Any]] = []
+    verdicts = [result["verdict"] for result in roles.values()]
+    for result in roles.values():
+        findings.extend(result.get("findings") or [])
+    if not finished:
+        verdicts.append("unknown")
+        findings.append(
+            finding(
+                "run_unfinished",
+                "warning",
+                "the run that started at %s has not reported this host yet; if no run is going on, it was interrupted"
+                % run.get("started"),
+                remedy="start the playbook again: it goes on from what it finds on the host",
+                source=SOURCE,
+            )
+        )
+    elif not reachable:
+        verdicts.append("unknown")
+        findings.append(
+            finding(
+                "host_unreachable",
+                "warning",
+                "the host could not be reached, or was lost during the run",
+                observed="unreachable",
+                expected="reachable over ssh",
+                remedy="check power, network and ssh (`ansible -m ping %s`), then run the playbook again" % host,
+                source=SOURCE,
+            )
+        )
+    else:
+        for role in required_roles:
+            if role in roles:
+                continue
+            verdicts.append("unknown")
+            findings.append(
+                finding(
+                    "role_without_result",
+                    "warning",
+                    "role %s gave no result, so nothing is known of what it proves" % role,
+                    observed=None,
+                    expected=role,
+                    remedy="run the playbook without --tags, --skip-tags or --start-at-task that leave the role out",
+                    source=SOURCE,
+                )
+            )
+    return {
+        "schema": SCHEMA,
+        "host": host,
+        "time": time,
+        "run": dict(run),
+        "verdict": worst_verdict(verdicts),
+        "reachable": reachable,
+        "changed": any(result.get("changed") for result in roles.values()),
+        "findings": sort_findings(findings),
+        "unproven": sorted({text for result in roles.values() for text in result.get("unproven") or []}),
+        "versions": _merged_versions(roles),
+        "roles": roles,
+    }
+
+
+def failure_result(task: str, message: str, role: str) -> Dict[str, Any]:
+    """Role result for a role whose task failed: what a rescue writes, so that the report can say it."""
+    return {
+        "verdict": "failed",
+        "changed": True,
+        "findings": [
+            finding(
+                "task_failed",
+                "critical",
+                "role %s stopped at task «%s»: %s" % (role, task, message.strip() or "no message"),
+                observed=task,
+                remedy="read the message, mend its cause and run the playbook again",
+                source=SOURCE,
+            )
+        ],
+        "proven": [],
+        "unproven": [],
+        "versions": {},
+    }
+
+
+def render_line(report: Mapping[str, Any], width: int = 0) -> str:
+    """One line for one host: name, verdict, the worst findings in words."""
+    return "%s  %-8s  %s" % (str(report["host"]).ljust(width), report["verdict"], summarise(report))
+
+
+def render_lines(reports: Sequence[Mapping[str, Any]]) -> List[str]:
+    width = max([len(str(report["host"])) for report in reports], default=0)
+    return [render_line(report, width) for report in reports]
+
+
+def summarise(report: Mapping[str, Any], limit: int = 2) -> str:
+    """The findings that decide the verdict, shortest form: at most `limit`, then how many more there are."""
+    findings = report["findings"]
+    serious = [item for item in findings if item["severity"] != "info"]
+    if not serious:
+        told = [item["message"] for item in findings[:1]]
+        return told[0] if told else "nothing found"
+    words = [_with_gpu(item) for item in serious[:limit]]
+    more = len(serious) - len(words)
+    if more:
+        words.append("and %d more" % more)
+    return "; ".join(words)
+
+
+def render_fleet(reports: Sequence[Mapping[str, Any]], run: Mapping[str, Any]) -> str:
+    """Markdown page: a table of all hosts, then every finding that asks for something, with its remedy."""
+    lines = [
+        "# GPU fleet report",
+        "",
+        "`%s` on %d hosts, started %s, ended %s."
+        % (run.get("playbook"), len(reports), run.get("started"), run.get("ended")),
+        "",
+        "| verdict | hosts |",
+        "|---|---|",
+    ]
+    for verdict in ("failed", "unknown", "degraded", "healthy"):
+        names = [str(report["host"]) for report in reports if report["verdict"] == verdict]
+        if names:
+            lines.append("| %s | %s |" % (verdict, ", ".join(names)))
+    lines += ["", "| host | verdict | changed | driver | what |", "|---|---|---|---|---|"]
+    for report in reports:
+        lines.append(
+            "| %s | %s | %s | %s | %s |"
+            % (
+                report["host"],
+                report["verdict"],
+                "yes" if report["changed"] else "no",
+                report["versions"].get("nvidia_driver") or "-",
+                _cell(summarise(report)),
+            )
+        )
+    for report in reports:
+        lines += _host_section(report)
+    return "\n".join(lines) + "\n"
+
+
+def _host_section(report: Mapping[str, Any]) -> List[str]:
+    serious = [item for item in report["findings"] if item["severity"] != "info"]
+    if not serious and not report["unproven"]:
+        return []
+    lines = ["", "## %s: %s" % (report["host"], report["verdict"]), ""]
+    for item in serious:
+        lines.append("* **%s** (%s): %s" % (item["id"], item["severity"], _with_gpu(item)))
+        if item.get("observed") is not None or item.get("expected") is not None:
+            lines.append("  * observed: %s; expected: %s" % (_value(item["observed"]), _value(item["expected"])))
+        if item.get("remedy"):
+            lines.append("  * what to do: %s" % item["remedy"])
+    for text in report["unproven"]:
+        lines.append("* not proven: %s" % text)
+    return lines
+
+
+def _with_gpu(item: Mapping[str, Any]) -> str:
+    """Message of a finding; names its GPU and link where the message itself does not."""
+    message = str(item["message"])
+    gpu = item.get("gpu") or {}
+    bus_id = gpu.get("pci_bus_id")
+    prefix = ""
+    if bus_id and bus_id.lower() not in message.lower():
+        prefix = "GPU %s: " % bus_id if gpu.get("index") is None else "GPU %s (%s): " % (gpu["index"], bus_id)
+    return prefix + message
+
+
+def _merged_versions(roles: Mapping[str, Mapping[str, Any]]) -> Dict[str, Any]:
+    versions: Dict[str, Any] = {}
+    for name in sorted(roles):
+        versions.update({key: value for key, value in (roles[name].get("versions") or {}).items() if value})
+    return versions
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return ", ".join(str(item) for item in value) or "none"
+    return "nothing" if value is None else str(value)
+
+
+def matching_hosts(reports: Iterable[Mapping[str, Any]], verdicts: Iterable[str]) -> List[str]:
+    """Names of the hosts whose verdict is one of `verdicts`."""
+    wanted = set(verdicts)
+    return [str(report["host"]) for report in reports if report["verdict"] in wanted]
