@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The gpufleet authors
 # GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Controller side of `validate_inventory`: reads the roles' argument_specs and the hosts' variables, touches no host."""
+"""Controller side of `validate_inventory`: reads the roles' argument_specs and the hosts' variables, no more."""
 
 from __future__ import annotations
 

@@ -68,9 +68,7 @@ def check_connection(host: str, variables: Mapping[str, Any], local_names: Itera
     ]
 
 
-def check_variables(
-    host: str, variables: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]]
-) -> List[Problem]:
+def check_variables(host: str, variables: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]]) -> List[Problem]:
     """Every variable with a role's prefix must be one of that role's, of its type and among its choices.
 
     `variables` holds the host's variables, templated; `specs` maps a role to the options of its argument_specs.
@@ -145,4 +143,4 @@ def merge_problems(problems: Iterable[Problem]) -> List[Tuple[str, List[str]]]:
         where = hosts.setdefault(problem.text, [])
         if problem.where not in where:
             where.append(problem.where)
-    return [(text, names) for text, names in hosts.items()]
+    return list(hosts.items())

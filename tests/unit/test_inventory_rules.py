@@ -14,7 +14,11 @@ SPECS = {
     },
     "gpu_health": {
         "gpu_health_expected_gpus": {"type": "int"},
-        "gpu_health_rules": {"type": "list", "elements": "dict", "options": {"name": {"type": "str", "required": True}}},
+        "gpu_health_rules": {
+            "type": "list",
+            "elements": "dict",
+            "options": {"name": {"type": "str", "required": True}},
+        },
     },
 }
 
@@ -26,7 +30,11 @@ def texts(problems):
 @pytest.mark.parametrize(
     "name, value, words",
     [
-        ("base_time_snyc", "auto", ["base_time_snyc = 'auto'", "no such variable of base", "Did you mean base_time_sync?"]),
+        (
+            "base_time_snyc",
+            "auto",
+            ["base_time_snyc = 'auto'", "no such variable of base", "Did you mean base_time_sync?"],
+        ),
         ("base_zzz", 1, ["base_zzz = 1", "Variables of base: base_packages, base_time_sync"]),
         ("gpu_health_gpus", 8, ["gpu_health_gpus = 8", "no such variable of gpu_health"]),
         ("gpufleet_proxy", "x", ["gpufleet_proxy = 'x'", "gpufleet_http_proxy"]),

@@ -31,12 +31,25 @@ def report(results=None, **more):
         ({"results": HEALTHY, "required_roles": ["gpu_health"]}, "healthy", None),
         ({"results": None}, "unknown", None),
         ({"results": {}}, "unknown", None),
-        ({"results": {"base": role_result("healthy")}, "required_roles": ["gpu_health"]}, "unknown", "role_without_result"),
+        (
+            {"results": {"base": role_result("healthy")}, "required_roles": ["gpu_health"]},
+            "unknown",
+            "role_without_result",
+        ),
         ({"results": HEALTHY, "reachable": False}, "unknown", "host_unreachable"),
         ({"results": HEALTHY, "finished": False}, "unknown", "run_unfinished"),
         ({"results": {"gpu_health": role_result("failed", findings=[LOST])}, "reachable": False}, "failed", "gpu_lost"),
     ],
-    ids=["healthy", "required-there", "no-results", "empty", "required-missing", "lost-host", "unfinished", "worst-wins"],
+    ids=[
+        "healthy",
+        "required-there",
+        "no-results",
+        "empty",
+        "required-missing",
+        "lost-host",
+        "unfinished",
+        "worst-wins",
+    ],
 )
 def test_verdict(more, verdict, finding_id):
     got = report(**more)
