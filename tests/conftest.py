@@ -1,9 +1,8 @@
 """What every test run needs: the collection under its real name, and skips that are not overlooked.
 
 `ansible_collections.gpufleet.server` is bound to this clone without a collection loader, because module_utils are
-tested on the hosts' Python (3.8) where no ansible-core for controllers exists. There, modules use the module_utils of
-the controller's ansible-core, whose folder `tools/units` names in GPUFLEET_ANSIBLE_LIBRARY: the same code that
-Ansible sends to a host.
+tested on the hosts' Python (3.8) where no ansible-core for controllers exists. There, `tools/units.py` offers modules
+the ansible.module_utils of the controller's ansible-core: the same code that Ansible sends to a host.
 """
 
 from __future__ import annotations
@@ -35,10 +34,7 @@ for _name in ("ansible_collections", "ansible_collections.gpufleet"):
     _bind(_name, REPOSITORY / ".ansible" / "collections" / Path(*_name.split(".")))
 _bind("ansible_collections.gpufleet.server", REPOSITORY)
 
-HAS_CONTROLLER = importlib.util.find_spec("ansible") is not None
-_library = os.environ.get("GPUFLEET_ANSIBLE_LIBRARY")
-if not HAS_CONTROLLER and _library:
-    _bind("ansible", Path(_library))
+HAS_CONTROLLER = bool(importlib.util.find_spec("ansible") and importlib.util.find_spec("ansible.plugins"))
 
 
 def pytest_collection_modifyitems(items) -> None:
