@@ -1,0 +1,287 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The manifest as typed data: `load(path)` reads manifest.yml and refuses what it does not know.
+
+A misspelt key would otherwise quietly leave out a conflict or a file, and a test built on it would prove nothing.
+The shapes below are the manifest's documentation; the comments in manifest.yml say what the values mean.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Dict, Mapping, Optional, Tuple
+
+import yaml
+
+SCHEMA = 1
+HERE = Path(__file__).resolve().parent
+FILES_DIR = HERE / "files"
+
+Strings = Tuple[str, ...]
+
+
+class ManifestError(Exception):
+    """What is wrong with the manifest, and where: `sets.kernel[0]: unknown key 'depend'`."""
+
+
+@dataclass(frozen=True)
+class Key:
+    name: str
+    email: str
+
+
+@dataclass(frozen=True)
+class Branch:
+    era: str
+    versions: Strings
+
+
+@dataclass(frozen=True)
+class FileSpec:
+    """One file of a package; its content is `text`, a `source` from files/, or a public `key`."""
+
+    path: str
+    text: Optional[str] = None
+    source: Optional[str] = None
+    key: Optional[str] = None
+    mode: str = "0644"
+
+
+@dataclass(frozen=True)
+class LibrarySpec:
+    """`STEM.VERSION` and a link of the soname's name to it, in the library directory."""
+
+    stem: str
+    soname: str
+
+
+@dataclass(frozen=True)
+class ModulesSpec:
+    """The driver's kernel modules, in `directory`; `kernel` is the release they are built for, where fixed."""
+
+    directory: str
+    license: str
+    kernel: str = ""
+
+
+@dataclass(frozen=True)
+class ScriptPart:
+    source: str
+    values: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Payload:
+    files: Tuple[FileSpec, ...] = ()
+    links: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    libraries: Tuple[LibrarySpec, ...] = ()
+    modules: Tuple[ModulesSpec, ...] = ()
+    postinst: Tuple[ScriptPart, ...] = ()
+    prerm: Tuple[ScriptPart, ...] = ()
+    postrm: Tuple[ScriptPart, ...] = ()
+
+
+@dataclass(frozen=True)
+class Template:
+    """A package, or several alike: one per row of `each`, and per kernel where `per_kernel`."""
+
+    name: str
+    version: str = "{dv}"
+    arch: str = "amd64"
+    component: str = "main"
+    each: Tuple[Mapping[str, str], ...] = ()
+    per_kernel: bool = False
+    family: str = ""
+    supersedes: Strings = ()
+    depends: Strings = ()
+    recommends: Strings = ()
+    provides: Strings = ()
+    payloads: Strings = ()
+    pinned: bool = True
+
+
+@dataclass(frozen=True)
+class Distribution:
+    family: str
+    revision: str
+    branches: Strings
+    keyring_pin: str
+
+
+@dataclass(frozen=True)
+class NvidiaRepository:
+    key: str
+    key_file: str
+    origin: str
+    label: str
+    always: Strings
+    pinning: str
+    distributions: Mapping[str, Distribution]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """`5.15.0-164`, its packages' version `….174`, and the last part of its metapackages' version."""
+
+    abi: str
+    upload: str
+    meta: str
+
+    @property
+    def release(self) -> str:
+        return self.abi + "-generic"
+
+    @property
+    def version(self) -> str:
+        return "%s.%s" % (self.abi, self.upload)
+
+    @property
+    def meta_version(self) -> str:
+        return "%s.%s" % (self.abi.replace("-", "."), self.meta)
+
+
+@dataclass(frozen=True)
+class Release:
+    image: str
+    version: str
+    revision: str
+    kernels: Tuple[Kernel, ...]
+
+
+@dataclass(frozen=True)
+class Pocket:
+    versions: Strings
+    kernels: bool = False
+    transitional: bool = False
+
+
+@dataclass(frozen=True)
+class Transition:
+    old: str
+    new: str
+    sets: Strings
+
+
+@dataclass(frozen=True)
+class UbuntuArchive:
+    key: str
+    origin: str
+    components: Strings
+    image_packages: Strings
+    image_sets: Strings
+    kernel_sets: Strings
+    releases: Mapping[str, Release]
+    pockets: Mapping[str, Pocket]
+    transitional: Tuple[Transition, ...]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    schema: int
+    maintainer: str
+    host: str
+    library_dir: str
+    keys: Mapping[str, Key]
+    branches: Mapping[str, Branch]
+    eras: Mapping[str, Mapping[str, Strings]]
+    nvidia: NvidiaRepository
+    ubuntu: UbuntuArchive
+    broken: Mapping[str, Strings]
+    payloads: Mapping[str, Payload]
+    sets: Mapping[str, Tuple[Template, ...]]
+
+    def branch_of(self, version: str) -> str:
+        """`580.178.04` → `580`; a version that no branch lists is an error."""
+        for name, branch in self.branches.items():
+            if version in branch.versions:
+                return name
+        raise ManifestError("version %s is in no branch" % version)
+
+    def suffixed_branches(self) -> Strings:
+        return tuple(name for name, branch in self.branches.items() if branch.era.startswith("suffixed"))
+
+
+def _decode(kind: Any, value: Any, where: str) -> Any:
+    """`value` (from YAML) as `kind`, a type of the dataclasses above."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Union:
+        return None if value is None else _decode(arguments[0], value, where)
+    if origin is tuple:
+        if not isinstance(value, list):
+            raise ManifestError("%s: expected a list, found %r" % (where, value))
+        return tuple(_decode(arguments[0], item, "%s[%d]" % (where, i)) for i, item in enumerate(value))
+    if dataclasses.is_dataclass(kind) or origin is not None:
+        if not isinstance(value, dict):
+            raise ManifestError("%s: expected a mapping, found %r" % (where, value))
+        for key in value:
+            if not isinstance(key, str):
+                raise ManifestError("%s: the key %r is no text; quote it" % (where, key))
+    if origin is not None:
+        return {key: _decode(arguments[1], item, "%s.%s" % (where, key)) for key, item in value.items()}
+    if dataclasses.is_dataclass(kind):
+        return _decode_fields(kind, value, where)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise ManifestError("%s: expected %s, found %r" % (where, kind.__name__, value))
+    return value
+
+
+def _decode_fields(kind: Any, value: Mapping[str, Any], where: str) -> Any:
+    types = typing.get_type_hints(kind)
+    known = {field.name: field for field in dataclasses.fields(kind)}
+    for key in value:
+        if key not in known:
+            raise ManifestError("%s: unknown key %r; known are %s" % (where, key, ", ".join(sorted(known))))
+    for name, field in known.items():
+        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if required and name not in value:
+            raise ManifestError("%s: the key %r is missing" % (where, name))
+    return kind(**{key: _decode(types[key], item, "%s.%s" % (where, key)) for key, item in value.items()})
+
+
+def _refer(name: str, known: Mapping[str, Any], where: str) -> None:
+    if name not in known:
+        raise ManifestError("%s: %r is not defined; defined are %s" % (where, name, ", ".join(sorted(known))))
+
+
+def _check_references(manifest: Manifest) -> None:
+    """Every name that points at another part of the manifest, or at a file of files/, must lead somewhere."""
+    for name, branch in manifest.branches.items():
+        _refer(branch.era, manifest.eras, "branches.%s.era" % name)
+    for era, families in manifest.eras.items():
+        for family, sets in families.items():
+            for name in sets:
+                _refer(name, manifest.sets, "eras.%s.%s" % (era, family))
+    for name, templates in manifest.sets.items():
+        for template in templates:
+            for payload in template.payloads:
+                _refer(payload, manifest.payloads, "sets.%s: %s" % (name, template.name))
+    for name, distribution in manifest.nvidia.distributions.items():
+        for branch in distribution.branches:
+            _refer(branch, manifest.branches, "nvidia.distributions.%s.branches" % name)
+    for name, pocket in manifest.ubuntu.pockets.items():
+        for version in pocket.versions:
+            manifest.branch_of(version)
+    for transition in manifest.ubuntu.transitional:
+        _refer(transition.new, manifest.branches, "ubuntu.transitional")
+    sources = {path.name: path for path in FILES_DIR.iterdir()}
+    for name, payload in manifest.payloads.items():
+        for part in [*payload.files, *payload.postinst, *payload.prerm, *payload.postrm]:
+            if part.source and "{" not in part.source:
+                _refer(part.source, sources, "payloads.%s.source" % name)
+
+
+def parse(text: str) -> Manifest:
+    raw: Dict[str, Any] = yaml.safe_load(text)
+    manifest = _decode(Manifest, raw, "manifest")
+    if manifest.schema != SCHEMA:
+        raise ManifestError("schema %d is not %d" % (manifest.schema, SCHEMA))
+    _check_references(manifest)
+    return manifest
+
+
+def load(path: Path = HERE / "manifest.yml") -> Manifest:
+    return parse(path.read_text(encoding="utf-8"))
