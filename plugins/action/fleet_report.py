@@ -35,7 +35,9 @@ class ActionModule(ActionBase):
             "ended": now if finished else None,
             "check_mode": bool(task_vars.get("ansible_check_mode", False)),
         }
-        reports = [self._report(host, hostvars, now, run, options, finished) for host in options["hosts"]]
+        # a host of the play that takes no part in it any more: unreachable, or stopped by a task that nothing rescued
+        lost = set(task_vars["ansible_play_hosts_all"]) - set(task_vars["ansible_play_hosts"])
+        reports = [self._report(host, hostvars, now, run, options, host in lost) for host in options["hosts"]]
         fleet = _report.render_fleet(reports, run)
         result["files"] = [] if run["check_mode"] else _write(options["directory"], reports, fleet)
         result["verdicts"] = {report["host"]: report["verdict"] for report in reports}
@@ -62,7 +64,7 @@ class ActionModule(ActionBase):
         return args
 
     @staticmethod
-    def _report(host, hostvars, now, run, options, finished):
+    def _report(host, hostvars, now, run, options, lost):
         if host not in hostvars:
             raise AnsibleActionFail("hosts: %r is not a host of this inventory" % host)
         variables = hostvars[host]
@@ -72,9 +74,9 @@ class ActionModule(ActionBase):
             time=now,
             run=run,
             results=_plain(results) if results else None,
-            reachable=bool(variables.get("gpufleet_reachable", results is not None)),
+            reachable=not lost and bool(variables.get("gpufleet_reachable", True)),
             required_roles=options["required_roles"],
-            finished=finished,
+            finished=options["stage"] == "close",
         )
 
 

@@ -13,6 +13,9 @@ SCHEMA = 1
 
 SOURCE = "gpufleet.server report"
 
+TASK_FAILED = "task_failed"
+"""Finding of a role that stopped at a task: the roles after it did not run, which need not be said again."""
+
 
 def host_report(
     host: str,
@@ -58,7 +61,7 @@ def host_report(
                 source=SOURCE,
             )
         )
-    else:
+    elif not any(item["id"] == TASK_FAILED for item in findings):
         for role in required_roles:
             if role in roles:
                 continue
@@ -96,7 +99,7 @@ def failure_result(task: str, message: str, role: str) -> Dict[str, Any]:
         "changed": True,
         "findings": [
             finding(
-                "task_failed",
+                TASK_FAILED,
                 "critical",
                 "role %s stopped at task «%s»: %s" % (role, task, message.strip() or "no message"),
                 observed=task,
@@ -173,8 +176,11 @@ def _host_section(report: Mapping[str, Any]) -> List[str]:
     lines = ["", "## %s: %s" % (report["host"], report["verdict"]), ""]
     for item in serious:
         lines.append("* **%s** (%s): %s" % (item["id"], item["severity"], _with_gpu(item)))
-        if item.get("observed") is not None or item.get("expected") is not None:
-            lines.append("  * observed: %s; expected: %s" % (_value(item["observed"]), _value(item["expected"])))
+        compared = [
+            "%s: %s" % (name, _value(item[name])) for name in ("observed", "expected") if item.get(name) is not None
+        ]
+        if compared:
+            lines.append("  * " + "; ".join(compared))
         if item.get("remedy"):
             lines.append("  * what to do: %s" % item["remedy"])
     for text in report["unproven"]:
@@ -207,7 +213,7 @@ def _cell(text: str) -> str:
 def _value(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return ", ".join(str(item) for item in value) or "none"
-    return "nothing" if value is None else str(value)
+    return str(value)
 
 
 def matching_hosts(reports: Iterable[Mapping[str, Any]], verdicts: Iterable[str]) -> List[str]:

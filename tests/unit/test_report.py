@@ -109,6 +109,12 @@ def test_failure_result_names_role_task_and_message():
     assert got["findings"][0]["message"] == "role nvidia_driver stopped at task «Install the set»: no candidate"
 
 
+def test_roles_after_one_that_stopped_are_not_told_as_missing():
+    stopped = {"base": _report.failure_result("Install", "no candidate", "base")}
+    got = report(stopped, required_roles=["gpu_health"])
+    assert [item["id"] for item in got["findings"]] == ["task_failed"]
+
+
 def test_matching_hosts():
     reports = [report(HEALTHY), report(None, host="gpu02")]
     assert _report.matching_hosts(reports, ["failed", "unknown"]) == ["gpu02"]
