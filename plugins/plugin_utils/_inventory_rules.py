@@ -22,7 +22,7 @@ SHARED_VARIABLES: Dict[str, Dict[str, Any]] = {
 }
 """Values that several roles share (DESIGN section 3); the roles' own variables default to them."""
 
-RUN_VARIABLES = frozenset(("gpufleet_results", "gpufleet_reachable", "gpufleet_started"))
+RUN_VARIABLES = frozenset(("gpufleet_results", "gpufleet_reachable"))
 """Facts that the playbooks themselves set; an inventory may not."""
 
 MANAGED_GROUPS = ("gpu_servers", "cpu_only")

@@ -1,0 +1,130 @@
+"""The command line of `lab`."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from typing import Any, List, Optional, Sequence
+
+from . import hosts, inventory, lifecycle, simulator
+from .errors import Interrupted, LabError, UsageError
+from .podman import ADDRESS_LABEL, HOST_LABEL, LAB_LABEL, PROFILE_LABEL, containers, preflight
+
+GPUSIM = "/usr/lib/gpulab/bin/gpusim"
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Run one command. Exit status: 0 done, 1 failed, 2 the request was wrong, 130 interrupted."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    options = _parser().parse_args(argv)
+    try:
+        return int(options.run(options) or 0)
+    except UsageError as error:
+        print(f"lab: {error}", file=sys.stderr)
+        return 2
+    except LabError as error:
+        print(f"lab: {error}", file=sys.stderr)
+        return 1
+    except Interrupted:
+        print("lab: interrupted", file=sys.stderr)
+        return 130
+
+
+def _interrupt(*_unused: Any) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    raise Interrupted
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="lab", description="Simulated GPU servers on this machine.")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    def command(name: str, run: Any, text: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=text, description=text)
+        added.set_defaults(run=run)
+        return added
+
+    up = command("up", _up, "bring up the hosts of an inventory that have the variable sandbox_image")
+    up.add_argument("--fresh", action="store_true", help="make every host anew")
+    down = command("down", _down, "remove the hosts, the network and the repository server of an inventory's lab")
+    status = command("status", _status, "say what is up; exit status 1 unless every host is")
+    for with_inventory in (up, down, status):
+        with_inventory.add_argument("inventory", metavar="INVENTORY", help="an Ansible inventory, file or folder")
+    command("profiles", _profiles, "list the hardware that a host can simulate")
+    command("faults", _faults, "list the faults that a simulated GPU or link can have")
+    reboot = command("reboot", _reboot, "restart a host")
+    fault = command("fault", _fault, "make a host's simulated hardware fail")
+    fault.add_argument("--gpu", type=int, metavar="N", help="the GPU, by index")
+    fault.add_argument("--link", type=int, metavar="N", help="the NVLink of that GPU")
+    clear = command("clear", _clear, "end all faults of a host")
+    for with_host in (reboot, fault, clear):
+        with_host.add_argument("--lab", help="the lab, where two have a host of that name")
+        with_host.add_argument("host", metavar="HOST", help="a host's name in the inventory")
+    fault.add_argument("name", metavar="NAME", help="a fault, as `lab faults` lists them")
+    return parser
+
+
+def _up(options: argparse.Namespace) -> None:
+    lifecycle.up(inventory.load(options.inventory), fresh=options.fresh)
+
+
+def _down(options: argparse.Namespace) -> None:
+    lifecycle.down(inventory.load(options.inventory))
+
+
+def _status(options: argparse.Namespace) -> int:
+    states = lifecycle.status(inventory.load(options.inventory))
+    rows = [("HOST", "STATE", "ADDRESS", "IMAGE", "PROFILE")]
+    rows += [(host.name, state, host.address, host.image, host.profile) for host, state in states]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip())
+    return 0 if all(state == "up" for _host, state in states) else 1
+
+
+def _profiles(_options: argparse.Namespace) -> None:
+    print(simulator.listing("profiles"), end="")
+
+
+def _faults(_options: argparse.Namespace) -> None:
+    print(simulator.listing("faults"), end="")
+
+
+def _reboot(options: argparse.Namespace) -> None:
+    container = _find(options)
+    hosts.reboot(container["name"], container["labels"][ADDRESS_LABEL])
+
+
+def _fault(options: argparse.Namespace) -> None:
+    simulator.check_known("faults", [options.name])
+    container = _find(options)
+    arguments: List[str] = []
+    for option, value in (("--gpu", options.gpu), ("--link", options.link)):
+        if value is not None:
+            arguments += [option, str(value)]
+    print(lifecycle.exec_in(container["name"], GPUSIM, "fault", *arguments, options.name), end="")
+
+
+def _clear(options: argparse.Namespace) -> None:
+    print(lifecycle.exec_in(_find(options)["name"], GPUSIM, "clear"), end="")
+
+
+def _find(options: argparse.Namespace) -> Any:
+    """The container of a host, among the labs that are up."""
+    preflight()
+    ours = [container for container in containers(options.lab or "") if HOST_LABEL in container["labels"]]
+    found = [container for container in ours if container["labels"][HOST_LABEL] == options.host]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        labs = ", ".join(sorted(container["labels"][LAB_LABEL] for container in found))
+        raise UsageError(f"host {options.host} is in several labs ({labs}); choose with --lab")
+    where = f"lab {options.lab}" if options.lab else "the labs that are up"
+    known = ", ".join(
+        f"{container['labels'][HOST_LABEL]} ({container['labels'][LAB_LABEL]}, {container['labels'][PROFILE_LABEL]})"
+        for container in ours
+    )
+    raise UsageError(f"no host {options.host} in {where}; hosts there: {known or 'none'}")

@@ -1,0 +1,71 @@
+"""The key that opens the hosts, and one ssh configuration per lab for Ansible, testinfra and people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Iterable
+
+from .cache import cache_dir, lock
+from .inventory import Lab
+from .process import run
+
+
+def ensure_key() -> str:
+    """Make the key pair once per cache and return the public half."""
+    folder = _folder()
+    private = folder / "id_ed25519"
+    with lock("ssh-key"):
+        if not private.exists():
+            run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "gpulab", "-f", str(private)])
+    return private.with_suffix(".pub").read_text(encoding="ascii").strip()
+
+
+def config_path(lab: str) -> Path:
+    """Where the ssh configuration of a lab is."""
+    return _folder() / f"config-{lab}"
+
+
+def write_config(lab: Lab) -> None:
+    """Write the lab's ssh configuration: aliases by name, and the options that hold for its addresses too."""
+    lines = ["# Written by `lab up`; removed by `lab down`.", ""]
+    for host in lab.hosts:
+        lines += [f"Host {host.name}", f"    HostName {host.address}", ""]
+    lines += [
+        "Host *",
+        "    User root",
+        f'    IdentityFile "{_folder() / "id_ed25519"}"',
+        "    IdentitiesOnly yes",
+        "    # A host that is made anew has a new key; it is on this machine's own bridge.",
+        "    StrictHostKeyChecking no",
+        "    UserKnownHostsFile /dev/null",
+        "    GlobalKnownHostsFile /dev/null",
+        "    LogLevel ERROR",
+        "    ConnectTimeout 10",
+        "    # A removed host sends nothing any more, not even a reset.",
+        "    ServerAliveInterval 5",
+        "    ServerAliveCountMax 3",
+        f'    ControlPath "{_folder()}/cp-%C"',
+        "",
+    ]
+    partial = config_path(lab.name).with_suffix(".partial")
+    partial.write_text("\n".join(lines), encoding="utf-8")
+    partial.rename(config_path(lab.name))
+
+
+def close_masters(lab: str, hosts: Iterable[str]) -> None:
+    """End shared connections that would outlive the host they lead to."""
+    if not config_path(lab).exists() or not list(_folder().glob("cp-*")):
+        return
+    for host in hosts:
+        run(["ssh", "-F", str(config_path(lab)), "-O", "exit", host], check=False, timeout_s=10)
+
+
+def remove_config(lab: str) -> None:
+    """The lab is gone."""
+    config_path(lab).unlink(missing_ok=True)
+
+
+def _folder() -> Path:
+    folder = cache_dir() / "ssh"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
