@@ -69,16 +69,16 @@ class Expander:
 
     def package(self, template: Template, context: Context) -> Package:
         name = fill(template.name, context)
-        supersedes = [fill(text, {**context, "sb": branch}) for text in template.supersedes
-                      for branch in self.manifest.suffixed_branches()]
         family = [fill(template.family, context)] if template.family else []
+        rivals = family + [fill(text, {**context, "sb": branch}) for text in template.supersedes
+                           for branch in self.manifest.suffixed_branches()]
         relations = {
             "Provides": [entry for entry in family if entry != name]
             + [fill(text, context) for text in template.provides],
             "Depends": [fill(text, context) for text in template.depends],
             "Recommends": [fill(text, context) for text in template.recommends],
-            "Conflicts": family + supersedes,
-            "Replaces": family + supersedes,
+            "Conflicts": list(dict.fromkeys(rivals)),
+            "Replaces": list(dict.fromkeys(rivals)),
         }
         files: List[PackageFile] = []
         links: Dict[str, str] = {}
