@@ -65,7 +65,7 @@ def play() -> Callable[..., Play]:
 
 @pytest.fixture(scope="session")
 def converge(scenario: Path) -> Callable[..., Play]:
-    """`converge("-e", "x=1")`: the scenario's own playbook once more, e.g. after something drifted. rc 0 is required."""
+    """`converge("-e", "x=1")`: the scenario's own playbook once more, e.g. after a drift. rc 0 is required."""
 
     def run(*arguments: str) -> Play:
         result = run_play(str(scenario / "converge.yml"), *arguments)
