@@ -43,7 +43,6 @@ class Wishes:
     hold: bool = True
     install_without_gpu: bool = False
     old_branch: str = "warn"
-    repo_url: str = "https://developer.download.nvidia.com/compute/cuda/repos"
     key_fingerprints: Tuple[str, ...] = ()
 
 

@@ -30,6 +30,18 @@ REPOSITORY_OF = {
 }
 """Folder of NVIDIA's repository, by os-release ID and VERSION_ID."""
 
+_KEY_2022 = ("3bf863cc.pub", "EB693B3035CD5710E231E123A4B469963BF863CC")
+REPOSITORY_KEYS = {
+    "ubuntu2004": _KEY_2022,
+    "ubuntu2204": _KEY_2022,
+    "ubuntu2404": _KEY_2022,
+    "debian12": _KEY_2022,
+    "debian13": ("8793F200.pub", "02182E60104FCDC26EAE1B8597A5D4CB8793F200"),
+    "ubuntu2604": ("60DF8A40.pub", "14BAFBC7562AD710CA04E69905FBB6DA60DF8A40"),
+}
+"""Key file in the repository's folder, and the fingerprint of NVIDIA's key in it. The key before these was revoked on
+2022-04-27 (NVIDIA/cuda-repo-management#4)."""
+
 FIRST_BRANCH_OF = {"ubuntu2604": 595}
 """Repositories that start late."""
 

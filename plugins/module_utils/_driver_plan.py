@@ -25,6 +25,7 @@ from ._driver_choice import (
 from ._driver_facts import FABRIC_MANAGER, PERSISTENCED, DriverPlanError, Observed, Unit, Wishes
 from ._driver_packages import (
     REPOSITORY_ARCHITECTURE,
+    REPOSITORY_KEYS,
     driver_version_of,
     is_fabric,
     is_member,
@@ -104,7 +105,7 @@ def plan_driver(observed: Observed, wishes: Wishes, updated: bool = False) -> Pl
     plan = Plan(
         choice=choice,
         fresh=fresh,
-        needs_keyring=choice.source == "nvidia" and not _keys_right(observed, wishes),
+        needs_keyring=choice.source == "nvidia" and not _keys_right(observed, wishes, choice),
         configure_pending=observed.dpkg_interrupted or any(p.broken for p in observed.packages.values()),
     )
     holding = _holds_set(observed, choice)
@@ -121,10 +122,15 @@ def plan_driver(observed: Observed, wishes: Wishes, updated: bool = False) -> Pl
 # -- packages ----------------------------------------------------------------------------------------------------------
 
 
-def _keys_right(observed: Observed, wishes: Wishes) -> bool:
+def allowed_keys(wishes: Wishes, choice: Choice) -> Tuple[str, ...]:
+    """Fingerprints of the keys that may sign the repository: those named by the inventory, else NVIDIA's."""
+    return wishes.key_fingerprints or (REPOSITORY_KEYS[choice.repository][1],)
+
+
+def _keys_right(observed: Observed, wishes: Wishes, choice: Choice) -> bool:
     """One foreign key beside the right one would be trusted just as well, so every key has to be a known one."""
     found = observed.key_fingerprints
-    return bool(found) and all(fingerprint in wishes.key_fingerprints for fingerprint in found)
+    return bool(found) and all(fingerprint in allowed_keys(wishes, choice) for fingerprint in found)
 
 
 def _members(observed: Observed) -> Dict[str, Any]:
@@ -179,7 +185,14 @@ def _plan_packages(observed: Observed, choice: Choice, plan: Plan, updated: bool
     missing = [name for name in choice.packages.versioned if full_version(observed, name, choice.version) is None]
     unlisted = choice.source == "nvidia" and not (observed.lists_present and observed.own_source_present)
     if (missing or unlisted) and not updated:
-        return replace(plan, queries=queries, needs_update=True)
+        # Not exact yet: after the update this is planned again. It tells check mode what would come.
+        expected = {name: choice.version + "-*" for name in choice.packages.versioned}
+        expected.update((name, "") for name in choice.packages.free)
+        prepare = () if observed.headers_present or not choice.dkms else (observed.headers_package,)
+        return replace(
+            plan, queries=queries, needs_update=True, install=dict(sorted(expected.items())),
+            prepare=tuple(name for name in prepare + (choice.packages.pin,) if name),
+        )
     if missing:
         raise _not_offered(observed, choice, missing)
     install: Dict[str, str] = {}
@@ -429,7 +442,7 @@ def _stands(observed: Observed, name: str) -> bool:
 # -- for the role ------------------------------------------------------------------------------------------------------
 
 
-def plan_as_dict(observed: Observed, plan: Plan) -> Dict[str, Any]:
+def plan_as_dict(observed: Observed, wishes: Wishes, plan: Plan) -> Dict[str, Any]:
     """The plan as a role reads it: plain types, the same keys whatever the plan."""
     choice = plan.choice
     members = _members(observed)
@@ -453,6 +466,8 @@ def plan_as_dict(observed: Observed, plan: Plan) -> Dict[str, Any]:
         },
         "fresh": plan.fresh,
         "pending": plan.pending,
+        "key_file": REPOSITORY_KEYS[choice.repository][0] if choice else "",
+        "key_fingerprints": list(allowed_keys(wishes, choice)) if choice else [],
         "needs_keyring": plan.needs_keyring,
         "needs_update": plan.needs_update,
         "configure_pending": plan.configure_pending,
@@ -481,7 +496,7 @@ def plan_as_dict(observed: Observed, plan: Plan) -> Dict[str, Any]:
         "reboot_reason": plan.reboot_reason,
         "gpu_users": list(observed.gpu_users),
         "persistenced_user": persistenced_user(observed),
-        "duplicate_sources": [entry.path for entry in observed.sources if entry.alone],
+        "duplicate_sources": [{"path": entry.path, "state": "absent"} for entry in observed.sources if entry.alone],
         "foreign_sources": [entry.path for entry in observed.sources if not entry.alone],
         "drift": list(plan.drift),
         "reasons": list(choice.reasons) if choice else [],

@@ -58,7 +58,9 @@ options:
     choices: [warn, refuse]
     default: warn
   key_fingerprints:
-    description: Fingerprints of the keys that may sign NVIDIA's repository.
+    description:
+      - Fingerprints of the keys that may sign the repository. Where empty, the one that NVIDIA signs the repository of
+        this distribution with.
     type: list
     elements: str
     default: []
@@ -124,6 +126,8 @@ plan:
     needs: {fabric_manager: true, nvlink5: false, imex: false}
     fresh: false
     pending: false
+    key_file: 3bf863cc.pub
+    key_fingerprints: [EB693B3035CD5710E231E123A4B469963BF863CC]
     needs_keyring: false
     needs_update: false
     configure_pending: false
@@ -245,7 +249,7 @@ def main():
         refusal = error
     module.exit_json(
         changed=False,
-        plan=plan_as_dict(observed, plan),
+        plan=plan_as_dict(observed, wishes, plan),
         refusals=[refusal.as_dict()] if refusal else [],
         result=driver_result(observed, plan, module.check_mode, refusal, options["notes"]),
         notes=drift_findings(plan),
