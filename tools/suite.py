@@ -16,7 +16,6 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Sequence
 
 from common import CACHE, REPOSITORY, VENV_BIN, project_files
