@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Callable, Iterator
 
 import pytest
+from scratch_machines import CommandFailed, PaperMachine, field_of_deb, files_of_deb, read_from_deb
+
 from gpurepo import RepoTree, build
 from gpurepo.__main__ import default_cache
 from gpurepo.server import serve
-from scratch_machines import CommandFailed, PaperMachine, field_of_deb, files_of_deb, read_from_deb
 
 NVIDIA_UBUNTU = "compute/cuda/repos/ubuntu2204/x86_64"
 NVIDIA_DEBIAN = "compute/cuda/repos/debian12/x86_64"
@@ -403,7 +404,10 @@ def test_a_broken_repository_is_otherwise_the_same(tree, what):
                          {"nvidia-dkms-580", "nvidia-dkms-580-open", "nvidia-dkms", "nvidia-dkms-open"})
 
 
-@pytest.mark.parametrize(("image", "kernel"), [("ubuntu2204", "5.15.0-164-generic"), ("ubuntu2404", "6.8.0-90-generic")])
+@pytest.mark.parametrize(("image", "kernel"), [
+    ("ubuntu2204", "5.15.0-164-generic"),
+    ("ubuntu2404", "6.8.0-90-generic"),
+])
 def test_a_stand_in_image_gets_a_kernel_without_headers_and_the_archives_sources(tree, key, image, kernel):
     found = tree.image_debs(image)
     assert [deb.name.split("_")[0] for deb in found] == [

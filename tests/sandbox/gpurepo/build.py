@@ -23,8 +23,8 @@ from typing import Dict, Iterator, List, Optional, Tuple
 from . import debs, index, keys, packages
 from .manifest import HERE, Manifest, load
 
-KEPT_TREES = 2
-"""The tree in use and the one before it: a lab started earlier may still serve it."""
+KEPT_TREES = 4
+"""The tree in use and those used before it: a lab that was started earlier still serves its own."""
 
 CUDA_PATH = "compute/cuda/repos"
 

@@ -94,7 +94,8 @@ def build_all(wanted: Iterable[Tuple[Package, Path]], maintainer: str, store: Pa
         places.setdefault(key, []).append(directory / package.filename)
     store.mkdir(parents=True)
     with ThreadPoolExecutor(workers) as pool:
-        built = dict(zip(packages, pool.map(lambda package: _build(package, maintainer, store), packages.values())))
+        debs = pool.map(lambda package: _build(package, maintainer, store), packages.values())
+        built = dict(zip(packages, debs, strict=True))
     for key, paths in places.items():
         for path in paths:
             path.parent.mkdir(parents=True, exist_ok=True)

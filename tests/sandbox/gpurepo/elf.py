@@ -79,7 +79,7 @@ def kernel_module(name: str, info: Mapping[str, str]) -> bytes:
     sections.append(_Section(".shstrtab", SHT_STRTAB, names))
 
     body, table = b"", [b"\0" * SECTION_BYTES]
-    for section, name_offset in zip(sections, offsets):
+    for section, name_offset in zip(sections, offsets, strict=True):
         table.append(
             struct.pack(
                 "<IIQQQQIIQQ",

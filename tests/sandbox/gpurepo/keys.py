@@ -49,7 +49,8 @@ def gpg_home() -> Iterator[str]:
         try:
             yield home
         finally:
-            subprocess.run(["gpgconf", "--homedir", home, "--kill", "all"], check=False, capture_output=True, timeout=30)
+            stop = ["gpgconf", "--homedir", home, "--kill", "all"]
+            subprocess.run(stop, check=False, capture_output=True, timeout=30)
 
 
 def gpg(home: str, *arguments: str) -> bytes:

@@ -253,20 +253,24 @@ def _check_references(manifest: Manifest) -> None:
         _refer(branch.era, manifest.eras, "branches.%s.era" % name)
     for era, families in manifest.eras.items():
         for family, sets in families.items():
-            for name in sets:
-                _refer(name, manifest.sets, "eras.%s.%s" % (era, family))
-    for name, templates in manifest.sets.items():
-        for template in templates:
-            for payload in template.payloads:
-                _refer(payload, manifest.payloads, "sets.%s: %s" % (name, template.name))
+            for set_name in sets:
+                _refer(set_name, manifest.sets, "eras.%s.%s" % (era, family))
     for name, distribution in manifest.nvidia.distributions.items():
-        for branch in distribution.branches:
-            _refer(branch, manifest.branches, "nvidia.distributions.%s.branches" % name)
-    for name, pocket in manifest.ubuntu.pockets.items():
+        for branch_name in distribution.branches:
+            _refer(branch_name, manifest.branches, "nvidia.distributions.%s.branches" % name)
+    for pocket in manifest.ubuntu.pockets.values():
         for version in pocket.versions:
             manifest.branch_of(version)
     for transition in manifest.ubuntu.transitional:
         _refer(transition.new, manifest.branches, "ubuntu.transitional")
+
+
+def _check_payloads(manifest: Manifest) -> None:
+    """Likewise for what templates install, down to the files of files/."""
+    for name, templates in manifest.sets.items():
+        for template in templates:
+            for payload_name in template.payloads:
+                _refer(payload_name, manifest.payloads, "sets.%s: %s" % (name, template.name))
     sources = {path.name: path for path in FILES_DIR.iterdir()}
     for name, payload in manifest.payloads.items():
         for part in [*payload.files, *payload.postinst, *payload.prerm, *payload.postrm]:
@@ -280,6 +284,7 @@ def parse(text: str) -> Manifest:
     if manifest.schema != SCHEMA:
         raise ManifestError("schema %d is not %d" % (manifest.schema, SCHEMA))
     _check_references(manifest)
+    _check_payloads(manifest)
     return manifest
 
 

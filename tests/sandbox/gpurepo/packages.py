@@ -12,7 +12,7 @@ import dataclasses
 import fnmatch
 import re
 from dataclasses import dataclass
-from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, Sequence, Tuple
 
 from . import elf
 from .manifest import FILES_DIR, Distribution, FileSpec, Kernel, Manifest, ManifestError, ScriptPart, Template
@@ -263,14 +263,10 @@ def emptied(package: Package) -> Package:
 
 def broken_packages(packages: Sequence[Package], patterns: Sequence[str]) -> List[Package]:
     """`packages` with those that match a pattern emptied; a pattern that matches none is an error."""
-    broken = [any(fnmatch.fnmatchcase(package.name, pattern) for pattern in patterns) for package in packages]
-    if not any(broken):
+
+    def is_broken(package: Package) -> bool:
+        return any(fnmatch.fnmatchcase(package.name, pattern) for pattern in patterns)
+
+    if not any(is_broken(package) for package in packages):
         raise ManifestError("nothing matches %s" % ", ".join(patterns))
-    return [emptied(package) if is_broken else package for package, is_broken in zip(packages, broken)]
-
-
-def find(packages: Sequence[Package], name: str, version: Optional[str] = None) -> Package:
-    for package in packages:
-        if package.name == name and (version is None or package.version == version):
-            return package
-    raise KeyError("%s %s" % (name, version or ""))
+    return [emptied(package) if is_broken(package) else package for package in packages]

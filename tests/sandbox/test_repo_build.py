@@ -1,0 +1,160 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The repository generator itself: it refuses a manifest it does not understand, and builds no tree twice."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Callable
+
+import pytest
+import yaml
+
+from gpurepo import RepoTree, build
+from gpurepo.build import KEPT_TREES
+from gpurepo.manifest import HERE, ManifestError, load, parse
+
+MANIFEST = HERE / "manifest.yml"
+
+
+def changed(edit: Callable[[dict], object]) -> str:
+    data = yaml.safe_load(MANIFEST.read_text())
+    edit(data)
+    return yaml.safe_dump(data, sort_keys=False)
+
+
+# --- manifest ------------------------------------------------------------------------------------------------------
+
+
+def template(data: dict, set_name: str = "nvlsm") -> dict:
+    return data["sets"][set_name][0]
+
+
+@pytest.mark.parametrize(("edit", "message"), [
+    (lambda data: data.update(colour="green"), "manifest: unknown key 'colour'"),
+    (lambda data: template(data).update(depend=["x"]), r"manifest\.sets\.nvlsm\[0\]: unknown key 'depend'"),
+    (lambda data: template(data).update(depends="x"), r"sets\.nvlsm\[0\]\.depends: expected a list, found 'x'"),
+    (lambda data: template(data).update(version=1.1), r"nvlsm\[0\]\.version: expected str, found 1\.1"),
+    (lambda data: template(data).update(pinned="no"), r"nvlsm\[0\]\.pinned: expected bool, found 'no'"),
+    (lambda data: template(data).pop("name"), r"nvlsm\[0\]: the key 'name' is missing"),
+    (lambda data: template(data).update(payloads=["dkm"]), "sets.nvlsm: nvlsm: 'dkm' is not defined"),
+    (lambda data: data["payloads"]["dkms"]["postinst"][0].update(source="dkms.sh"),
+     "payloads.dkms.source: 'dkms.sh' is not defined"),
+    (lambda data: data["branches"]["580"].update(era="middle"), "branches.580.era: 'middle' is not defined"),
+    (lambda data: data["branches"].update({595: {"era": "suffixed", "versions": []}}), "the key 595 is no text"),
+    (lambda data: data["eras"]["suffixed"].update(ubuntu=["driver"]), "eras.suffixed.ubuntu: 'driver' is not"),
+    (lambda data: data["nvidia"]["distributions"]["debian12"].update(branches=["590"]), "'590' is not defined"),
+    (lambda data: data["ubuntu"]["pockets"][""].update(versions=["1.2.3"]), "version 1.2.3 is in no branch"),
+    (lambda data: data.update(schema=2), "schema 2 is not 1"),
+    (lambda data: data.update(sets=[]), "manifest.sets: expected a mapping"),
+])
+def test_a_manifest_that_is_not_understood_is_refused(edit, message):
+    with pytest.raises(ManifestError, match=message):
+        parse(changed(edit))
+
+
+def needs_a_user_that_nobody_gives(data: dict) -> None:
+    data["payloads"]["orphan"] = {"postinst": [{"source": "user.postinst"}]}
+    template(data)["payloads"] = ["orphan"]
+
+
+@pytest.mark.parametrize(("edit", "message"), [
+    (lambda data: template(data).update(depends=["x (= {nothing})"]), "needs 'nothing', which has no value"),
+    (needs_a_user_that_nobody_gives, "files/user.postinst needs @USER@, which has no value"),
+    (lambda data: data["broken"].update(driver=["nvidia-dmks*"]), "nothing matches nvidia-dmks"),
+])
+def test_a_manifest_that_cannot_be_filled_in_leaves_no_tree(small, tmp_path, edit, message):
+    with pytest.raises(ManifestError, match=message):
+        build(tmp_path / "cache", small(edit))
+    assert list((tmp_path / "cache/repos").iterdir()) == []
+
+
+def test_every_version_has_the_branch_it_starts_with():
+    for name, branch in load().branches.items():
+        assert all(version.startswith(name + ".") for version in branch.versions)
+        assert list(branch.versions) == sorted(branch.versions)
+
+
+# --- cache ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Callable[..., Path]:
+    """A manifest file with one distribution and one version, so that a build takes a moment."""
+
+    def write(edit: Callable[[dict], object] = lambda data: None) -> Path:
+        def reduce(data: dict) -> None:
+            debian = data["nvidia"]["distributions"]["debian12"]
+            data["nvidia"]["distributions"] = {"debian12": {**debian, "branches": ["580"]}}
+            data["branches"]["580"]["versions"] = ["580.178.04"]
+            data["ubuntu"].update(releases={}, pockets={}, transitional=[])
+            edit(data)
+
+        path = tmp_path / "manifest.yml"
+        path.write_text(changed(reduce))
+        return path
+
+    return write
+
+
+def test_an_unchanged_manifest_is_a_cache_hit_that_starts_no_tool(small, tmp_path, monkeypatch):
+    first = build(tmp_path / "cache", small())
+    monkeypatch.setenv("PATH", "/nonexistent")
+    second = build(tmp_path / "cache", small())
+    assert (first.fresh, second.fresh) == (True, False)
+    assert second.root == first.root
+
+
+def test_a_changed_manifest_gives_another_tree_under_the_same_keys(small, tmp_path):
+    first = build(tmp_path / "cache", small())
+    fingerprint = (tmp_path / "cache/keys/nvidia.fpr").read_text()
+    second = build(tmp_path / "cache", small(lambda data: template(data).update(version="2025.10.12-1")))
+    assert second.digest != first.digest
+    assert [deb.name for deb in second.root.glob("compute/**/nvlsm_*")] == ["nvlsm_2025.10.12-1_amd64.deb"]
+    assert (tmp_path / "cache/keys/nvidia.fpr").read_text() == fingerprint
+
+
+def test_another_key_gives_another_tree(small, tmp_path):
+    first = build(tmp_path / "cache", small())
+    (tmp_path / "cache/keys/nvidia.fpr").unlink()
+    assert build(tmp_path / "cache", small()).digest != first.digest
+
+
+def test_the_same_manifest_gives_the_same_packages(small, tmp_path):
+    def content(tree: RepoTree) -> dict:
+        return {path.name: path.read_bytes() for path in tree.root.rglob("*.deb") if "keyring" not in path.name}
+
+    assert content(build(tmp_path / "one", small())) == content(build(tmp_path / "two", small()))
+
+
+def test_builders_at_the_same_time_build_once(small, tmp_path):
+    manifest, trees = small(), []  # type: Path, List[RepoTree]
+    threads = [threading.Thread(target=lambda: trees.append(build(tmp_path / "cache", manifest))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(tree.fresh for tree in trees) == [False, False, True]
+
+
+def test_old_trees_and_what_a_killed_build_left_behind_are_removed(small, tmp_path):
+    unfinished = tmp_path / "cache/repos/.building-killed"
+    unfinished.mkdir(parents=True)
+    trees = [build(tmp_path / "cache", small(lambda data, v=v: template(data).update(version=v)))
+             for v in "12345"]
+    left = sorted(path.name for path in (tmp_path / "cache/repos").iterdir())
+    assert left == sorted(tree.digest for tree in trees[-KEPT_TREES:])
+
+
+def test_a_build_that_fails_leaves_no_tree(small, tmp_path, monkeypatch):
+    monkeypatch.setattr("gpurepo.index.index_flat", lambda *arguments: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        build(tmp_path / "cache", small())
+    assert list((tmp_path / "cache/repos").iterdir()) == []
+
+
+def test_secret_keys_are_readable_by_their_owner_only(small, tmp_path):
+    build(tmp_path / "cache", small())
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "cache/keys").glob("*.secret.asc")} == {0o600}
