@@ -1,0 +1,63 @@
+"""What happens when the machine starts: hardware appears, and the driver found on the disk is loaded."""
+
+import os
+import time
+
+from . import driver, gpu, kmsg, mounts, paths, profiles, state, tree_driver, tree_pci
+
+TREES = paths.VOLATILE + "/trees"
+
+
+def boot(profile_name: str) -> dict:
+    """Start the machine of that profile; return `{profile, kernel, module}`.
+
+    The driver in the kernel is the one that the disk holds now for the kernel that boots. It stays until the next
+    boot, whatever apt does meanwhile: that is how a version mismatch arises.
+    """
+    profile = profiles.load(profile_name)
+    kernel = driver.boot_kernel()
+    module = driver.module_on_disk(kernel) if profile["gpus"] else {}
+    with state.changing(state.PERSISTENT) as kept:
+        kept.setdefault("seed", os.environ.get("LAB_SEED") or os.uname().nodename)
+        kept["boots"] = kept.get("boots", 0) + 1
+    with state.changing() as machine:
+        machine.clear()
+        machine.update(profile=profile_name, kernel=kernel, module=module, booted=time.time())
+    pci = pci_folder()
+    tree_pci.build(pci, profile, bool(module))
+    if paths.on_machine():
+        mounts.bind(pci, "/sys/bus/pci/devices")
+    if profile["numa_nodes"]:
+        _numa(profile)
+    if module:
+        _load(profile, module)
+    return {"profile": profile_name, "kernel": kernel, "module": module}
+
+
+def pci_folder() -> str:
+    """The folder (as a path of this process) that shows as /sys/bus/pci/devices."""
+    return paths.at(TREES + "/pci") if paths.on_machine() else paths.at("/sys/bus/pci/devices")
+
+
+def _numa(profile: dict) -> None:
+    real = "/sys/devices/system/node"
+    if not paths.on_machine():
+        tree_driver.build_numa(paths.at(real), profile["numa_nodes"])
+    elif os.path.isdir(real):
+        tree_driver.build_numa(paths.at(TREES + "/node"), profile["numa_nodes"])
+        mounts.bind(TREES + "/node", real)
+
+
+def _load(profile: dict, module: dict) -> None:
+    gpus = gpu.Machine().gpus
+    mounted = paths.on_machine()
+    modules = TREES + "/module" if mounted else "/sys/module"
+    proc = TREES + "/proc" if mounted else "/proc/driver"
+    tree_driver.build_modules(paths.at(modules), module["version"])
+    tree_driver.build_proc(paths.at(proc), profile, gpus, module)
+    if mounted:
+        mounts.overlay(modules, "/sys/module")
+        mounts.bind(proc, "/proc/driver")
+    tree_driver.make_nodes(paths.at("/dev"), len(gpus), len(profile["nvswitches"]), mounted)
+    text = paths.read(("/proc/driver" if not mounted else TREES + "/proc") + "/nvidia/version").splitlines()[0]
+    kmsg.emit("NVRM: loading " + text.split(": ", 1)[1], level=kmsg.NOTICE)

@@ -1,0 +1,97 @@
+"""Versions: what lies on the disk, what was loaded at boot, what the user-space library is."""
+
+import glob
+import os
+import re
+
+from . import paths, state
+
+MODULES = ("nvidia", "nvidia-uvm", "nvidia-modeset", "nvidia-drm")
+
+CUDA_OF_BRANCH = {
+    535: "12.2", 550: "12.4", 555: "12.5", 560: "12.6", 565: "12.7", 570: "12.8", 575: "12.9",
+    580: "13.0", 590: "13.1", 595: "13.2", 610: "13.3", 615: "13.4", 620: "13.5",
+}  # fmt: skip
+"""The "CUDA Version" a driver branch prints (NVIDIA's release notes)."""
+
+
+def branch(version: str) -> int:
+    """`580.178.04` → 580."""
+    return int(version.split(".")[0])
+
+
+def as_tuple(version: str) -> tuple:
+    """`580.178.04` → `(580, 178, 4)`, to compare versions."""
+    return tuple(int(part) for part in version.split("."))
+
+
+def nvml_style(version: str) -> str:
+    """NVML names itself by the first two parts: `580.178.04` → `580.178`."""
+    return ".".join(version.split(".")[:2])
+
+
+def cuda_version(version: str) -> str:
+    """The CUDA version of the newest known branch that is not newer than `version`."""
+    known = [number for number in CUDA_OF_BRANCH if number <= branch(version)]
+    return CUDA_OF_BRANCH[max(known)] if known else "N/A"
+
+
+def boot_kernel() -> str:
+    """The kernel that the boot loader takes: the newest /boot/vmlinuz-*, else the running one."""
+    images = [os.path.basename(path)[len("vmlinuz-") :] for path in glob.glob(paths.at("/boot/vmlinuz-*"))]
+    images = [name for name in images if not name.endswith((".old", ".bak")) and os.path.isdir(_modules(name))]
+    if not images:
+        return os.uname().release
+    return max(images, key=lambda name: [int(part) for part in re.findall(r"\d+", name)])
+
+
+def _modules(kernel: str) -> str:
+    return paths.at("/lib/modules/" + kernel)
+
+
+def module_on_disk(kernel: str) -> dict:
+    """Return `{path, version, license}` of the nvidia module that this kernel would load, `{}` when there is none.
+
+    depmod's order: updates/ (DKMS) before the kernel's own tree (prebuilt, signed).
+    """
+    found = []
+    for folder, _, files in os.walk(_modules(kernel)):
+        found += [os.path.join(folder, name) for name in files if re.fullmatch(r"nvidia(-current)?\.ko(\.\w+)?", name)]
+    for path in sorted(found, key=lambda name: ("/updates/" not in name, name)):
+        info = _modinfo(path)
+        if "version" in info:
+            return {"path": path, "version": info["version"], "license": info.get("license", "NVIDIA")}
+    return {}
+
+
+def _modinfo(path: str) -> dict:
+    """Read `key=value` strings out of a module's .modinfo bytes; compressed modules are opened with what is known."""
+    import bz2
+    import lzma
+    import zlib
+
+    with open(path, "rb") as stream:
+        content = stream.read()
+    if path.endswith(".xz"):
+        content = lzma.decompress(content)
+    elif path.endswith(".gz"):
+        content = zlib.decompress(content, 31)
+    elif path.endswith(".bz2"):
+        content = bz2.decompress(content)
+    pairs = re.findall(rb"(?<![A-Za-z_])(version|license)=([^\0]+)(?=\0)", content)
+    return {key.decode(): value.decode(errors="replace") for key, value in pairs}
+
+
+def loaded_version() -> str:
+    """Version of the module in the kernel since boot, "" when none is loaded."""
+    return state.load().get("module", {}).get("version", "")
+
+
+def library_version() -> str:
+    """Version of the installed NVML library, "" when it is missing or its link dangles."""
+    for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"):
+        link = paths.at(folder + "/libnvidia-ml.so.1")
+        if os.path.exists(link):
+            match = re.search(r"libnvidia-ml\.so\.(\d+(?:\.\d+)+)$", os.path.realpath(link))
+            return match.group(1) if match else ""
+    return ""

@@ -1,0 +1,37 @@
+"""Machines and GPU models as data: JSON files below data/, so that new hardware needs no code."""
+
+import json
+import os
+
+DATA = os.path.join(os.path.dirname(os.path.realpath(__file__)), "data")
+
+
+class UnknownProfile(Exception):
+    """No machine of that name; the text says which there are."""
+
+
+def names() -> list:
+    """Return the names of all machines, sorted."""
+    return sorted(entry[:-5] for entry in os.listdir(os.path.join(DATA, "profiles")) if entry.endswith(".json"))
+
+
+def _read(kind: str, name: str) -> dict:
+    with open(os.path.join(DATA, kind, name + ".json"), encoding="utf-8") as stream:
+        return json.load(stream)
+
+
+def load(name: str) -> dict:
+    """Return a machine: `{name, description, numa_nodes, gpus, nvswitches, other_pci}`.
+
+    Each GPU and NVSwitch is `{bus, numa, …}` with its model's data under `model`.
+    """
+    if name not in names():
+        raise UnknownProfile(f"no profile {name!r}; there are: {', '.join(names())}")
+    profile = {"name": name, **_read("profiles", name)}
+    models = {}
+    for device in profile["gpus"] + profile["nvswitches"]:
+        model = device["model"]
+        if model not in models:
+            models[model] = _read("models", model)
+        device["model"] = models[model]
+    return profile

@@ -1,0 +1,38 @@
+"""How the tool ends: exit codes, and the texts that stand in for an answer. All of them go to stdout."""
+
+OK, BAD_ARGUMENT, NO_PERMISSION, NOT_FOUND, NO_DRIVER, NO_LIBRARY, LOST, MISMATCH, OTHER = 0, 2, 4, 6, 9, 12, 15, 18, 255
+
+NO_DRIVER_TEXT = (
+    "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. "
+    "Make sure that the latest NVIDIA driver is installed and running.\n\n"
+)
+NO_LIBRARY_TEXT = (
+    "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system. "
+    "Please make sure that the NVIDIA Display Driver is properly installed and present in your system.\n"
+    "Please also try adding directory that contains libnvidia-ml.so to your system PATH.\n"
+)
+NO_DEVICES_TEXT = "No devices were found\n"
+TOPOLOGY_FAILED_TEXT = "Failed to run topology matrix\n\n"
+ALL_DONE_TEXT = "All done.\n"
+STOPPED_TEXT = "Terminating early due to previous errors.\n"
+
+
+class Failure(Exception):
+    """The tool gives up: what it prints (after what it has printed already) and its exit code."""
+
+    def __init__(self, text: str, code: int):
+        super().__init__(text)
+        self.text = text
+        self.code = code
+
+
+def mismatch_text(library: str) -> str:
+    """Library and module of different versions; `library` as NVML names itself (`580.178`)."""
+    return f"Failed to initialize NVML: Driver/library version mismatch\nNVML library version: {library}\n"
+
+
+def lost_text(where: str) -> str:
+    """The handle of a GPU cannot be had: `where` is `GPU0000:4B:00.0`, or `gpu 0000:4B:00.0` in a listing."""
+    return (
+        f"Unable to determine the device handle for {where}: GPU is lost.  Reboot the system to recover this GPU\n\n\n"
+    )

@@ -1,0 +1,10 @@
+"""What a broken tool prints: the beginning of the answer, then noise."""
+
+
+def spoil(text: str) -> bytes:
+    """Cut the answer at two fifths and overwrite a piece of what is left, so that nothing parses as a whole."""
+    data = text.encode()
+    kept = bytearray(data[: len(data) * 2 // 5])
+    middle = len(kept) // 2
+    kept[middle : middle + 12] = b"\x00\xff\xfe<<&\x1b[%s\x07\x80"
+    return bytes(kept)
