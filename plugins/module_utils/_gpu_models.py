@@ -55,6 +55,7 @@ def _model(name, pattern, arch, ids, datacenter, links, count, rate, pcie, power
 
 
 # Order matters: the first pattern that is found in the product name wins.
+# fmt: off
 MODELS: Tuple[GpuModel, ...] = (
     # -- Blackwell: NVLink 5, 18 links; 50 and 53.125 are both printed on healthy boards -----------------------------
     _model("GB300", r"\bgb300\b", "blackwell", ("31c2",), True, LINKS_BOARD, 18, 50.0, 6, 1400,
@@ -87,8 +88,7 @@ MODELS: Tuple[GpuModel, ...] = (
     _model("L40S", r"\bl40s\b", "ada", ("26b9",), True, LINKS_NONE, 0, None, 4, 350,
            "open-gpu-kernel-modules; nvidia-smi"),
     _model("L40", r"\bl40\b", "ada", ("26b5",), True, LINKS_NONE, 0, None, 4, 300, "open-gpu-kernel-modules"),
-    _model("L4", r"\bl4\b", "ada", ("27b8",), True, LINKS_NONE, 0, None, 4, 72,
-           "open-gpu-kernel-modules; nvidia-smi"),
+    _model("L4", r"\bl4\b", "ada", ("27b8",), True, LINKS_NONE, 0, None, 4, 72, "open-gpu-kernel-modules; nvidia-smi"),
     _model("RTX Ada", r"\brtx \d+ (sff )?ada\b", "ada", ("26b1", "27b0"), False, LINKS_NONE, 0, None, 4, None,
            "pci.ids"),
     _model("GeForce RTX 40", r"\brtx 40\d\d\b", "ada", ("2684",), False, LINKS_NONE, 0, None, 4, None, "pci.ids"),
@@ -117,8 +117,8 @@ MODELS: Tuple[GpuModel, ...] = (
     _model("GeForce RTX 2080", r"\brtx 2080\b", "turing", ("1e04", "1e07", "1e81", "1e87"), False, LINKS_BRIDGE, 2,
            25.0, 3, None, "pci.ids; nvlink-docs"),
     _model("GeForce RTX 20", r"\brtx 20\d\d\b", "turing", ("1f02",), False, LINKS_NONE, 0, None, 3, None, "pci.ids"),
-    _model("Quadro RTX", r"\bquadro rtx [5-8]000\b", "turing", ("1e30", "1e78"), False, LINKS_BRIDGE, 2, 25.0, 3, None,
-           "pci.ids; nvlink-docs"),
+    _model("Quadro RTX", r"\bquadro rtx [5-8]000\b", "turing", ("1e30", "1e78"), False, LINKS_BRIDGE, 2, 25.0, 3,
+           None, "pci.ids; nvlink-docs"),
     # -- Volta: NVLink 2 ---------------------------------------------------------------------------------------------
     _model("V100 SXM", r"\bv100-sxm[23]", "volta", ("1db1", "1db5", "1db8"), True, LINKS_BOARD, 6, 25.0, 3, 300,
            "pci.ids; nvlink-docs; nvidia-smi"),
@@ -130,9 +130,9 @@ MODELS: Tuple[GpuModel, ...] = (
     _model("P100 PCIe", r"\bp100\b", "pascal", ("15f7", "15f8"), True, LINKS_NONE, 0, None, 3, 250,
            "pci.ids; nvidia-smi"),
     _model("P40", r"\bp40\b|\bp4\b", "pascal", ("1b38", "1bb3"), True, LINKS_NONE, 0, None, 3, None, "pci.ids"),
-    _model("GeForce RTX 50", r"\brtx 50\d\d\b", "blackwell", ("2b85",), False, LINKS_NONE, 0, None, 5, None,
-           "pci.ids"),
+    _model("GeForce RTX 50", r"\brtx 50\d\d\b", "blackwell", ("2b85",), False, LINKS_NONE, 0, None, 5, None, "pci.ids"),
 )
+# fmt: on
 
 _BY_PCI_ID = {pci_id: model for model in MODELS for pci_id in model.pci_device_ids}
 
