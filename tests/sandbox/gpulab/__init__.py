@@ -1,3 +1,6 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
 """The sandbox: simulated GPU servers on this machine, behind the command ``tests/sandbox/lab``.
 
 An Ansible inventory says what a lab looks like; ``lab up INVENTORY`` makes it so. The hosts are podman containers with

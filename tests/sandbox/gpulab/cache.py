@@ -1,3 +1,6 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Where built things are kept, how they are named, and how several `lab` processes share them."""
 
 from __future__ import annotations
@@ -7,10 +10,13 @@ import fcntl
 import hashlib
 import os
 from pathlib import Path
-from typing import Iterator, Union
+from typing import Iterator, TextIO, Union
 
 SANDBOX = Path(__file__).resolve().parent.parent
 """The folder tests/sandbox: the sources of everything that is cached."""
+
+LOCKS = Path("/run/gpulab/locks")
+"""Not in the cache: podman's containers, images and networks are the whole machine's, whatever cache is used."""
 
 DIGEST_CHARS = 16
 _IGNORED = {"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
@@ -24,13 +30,28 @@ def cache_dir() -> Path:
 
 
 @contextlib.contextmanager
-def lock(name: str) -> Iterator[None]:
-    """Hold the lock `name` against other processes; released by the kernel when this one dies."""
-    folder = cache_dir() / "locks"
-    folder.mkdir(exist_ok=True)
-    with (folder / f"{name}.lock").open("w", encoding="utf-8") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+def lock(name: str, shared: bool = False) -> Iterator[None]:
+    """Hold the lock `name` against other processes of this machine; the kernel releases it when this one dies."""
+    with _lock_file(name) as handle:
+        fcntl.flock(handle, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
         yield
+
+
+@contextlib.contextmanager
+def lock_if_free(name: str) -> Iterator[bool]:
+    """The same without waiting; yields whether the lock is held."""
+    with _lock_file(name) as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+def _lock_file(name: str) -> TextIO:
+    LOCKS.mkdir(parents=True, exist_ok=True)
+    return (LOCKS / f"{name}.lock").open("w", encoding="utf-8")
 
 
 def digest_of(*parts: Union[str, Path]) -> str:

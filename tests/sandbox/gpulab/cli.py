@@ -1,3 +1,6 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
 """The command line of `lab`."""
 
 from __future__ import annotations
@@ -81,7 +84,7 @@ def _status(options: argparse.Namespace) -> int:
     rows += [(host.name, state, host.address, host.image, host.profile) for host, state in states]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
-        print("  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip())
+        print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
     return 0 if all(state == "up" for _host, state in states) else 1
 
 
@@ -99,7 +102,8 @@ def _reboot(options: argparse.Namespace) -> None:
 
 
 def _fault(options: argparse.Namespace) -> None:
-    simulator.check_known("faults", [options.name])
+    # A fault may carry a value: xid=79.
+    simulator.check_known("faults", [options.name.partition("=")[0]])
     container = _find(options)
     arguments: List[str] = []
     for option, value in (("--gpu", options.gpu), ("--link", options.link)):

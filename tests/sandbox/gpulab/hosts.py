@@ -1,3 +1,6 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
 """The containers of a lab: the repository server and the hosts, one at a time."""
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from .podman import (
     INPUTS_LABEL,
     LAB_LABEL,
     PROFILE_LABEL,
+    SIMULATOR_LABEL,
     podman,
     remove_containers,
     run_options,
@@ -67,6 +71,7 @@ def start_host(lab: Lab, host: SandboxHost, supplies: Supplies) -> None:
         INPUTS_LABEL: host_inputs(lab, host, supplies),
         IMAGE_LABEL: host.image,
         PROFILE_LABEL: host.profile,
+        SIMULATOR_LABEL: supplies.simulator.name,
         ADDRESS_LABEL: host.address,
     }
     arguments = ["run", "--detach", "--name", lab.container(host.name), "--hostname", host.name]

@@ -1,14 +1,16 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Building the images of the hosts: one bootstrapped base, a small layer for each distribution on top.
 
 The base is made by mmdebstrap from the archive that this machine's own apt uses when it is a Debian one, otherwise from
 mmdebstrap's default mirror. `debian12` is that, genuine; the `ubuntu*` images are stand-ins (see images/setup.sh).
-An image's tag is a hash of its inputs, so a changed input is a new image; superseded ones that nothing uses are removed.
+An image's tag is a hash of its inputs: a changed input is a new image. Superseded ones that nothing uses are removed.
 """
 
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import tempfile
 from dataclasses import dataclass
@@ -16,18 +18,19 @@ from pathlib import Path
 from typing import Dict, Iterable, List, Sequence
 
 from .cache import SANDBOX, cache_dir, digest_of, lock
-from .errors import LabError, UsageError
-from .podman import podman, podman_argv, run_options
+from .errors import UsageError
+from .podman import IMAGE_LABEL, podman, podman_argv, run_options
 from .process import run
 from .repo import Repositories
 
 PREFIX = "localhost/gpulab"
-IMAGE_TREE_LABEL = "gpufleet.image-of"
+CACHE_LABEL = "gpufleet.cache"
 SUITE = "bookworm"
 COMPONENTS = "main contrib non-free non-free-firmware"
 SOURCES = SANDBOX / "images"
 MIRROR_VARIABLE = "GPUFLEET_DEBIAN_MIRROR"
 BUILD_TIMEOUT_S = 1800.0
+IMPORT_TIMEOUT_S = 600.0
 
 APT_SETTINGS = (
     "Acquire::http::Proxy",
@@ -64,13 +67,26 @@ def ensure_images(wanted: Iterable[str], repositories: Repositories) -> Dict[str
             stand_in = (SOURCES / image).is_dir()
             inputs = [references["base"], SOURCES / "setup.sh", SOURCES / "common", *debs]
             if stand_in:
-                inputs += [SOURCES / image, repositories.digest]
+                inputs += [SOURCES / image, repositories.archive_digest()]
             references[image] = f"{PREFIX}/{image}:{digest_of(image, *inputs)}"
             if not _have(references[image]):
                 _say(f"building image {image}")
                 _build_image(image, references, debs, repositories if stand_in else None)
-        _prune(references)
     return references
+
+
+def prune(references: Dict[str, str]) -> None:
+    """Remove superseded versions that this cache made of the images in use; those that a container uses stay."""
+    label = f"{CACHE_LABEL}={cache_dir()}"
+    done = podman("images", "--filter", f"label={label}", "--format", "{{.Repository}}:{{.Tag}}")
+    current = set(references.values())
+    superseded = []
+    for reference in done.stdout.split():
+        image = reference.removeprefix(f"{PREFIX}/").partition(":")[0]
+        if reference.startswith(f"{PREFIX}/") and image in references and reference not in current:
+            superseded.append(reference)
+    for reference in sorted(superseded, key=lambda reference: reference.startswith(f"{PREFIX}/base:")):
+        podman("rmi", reference, check=False)
 
 
 @dataclass(frozen=True)
@@ -132,10 +148,12 @@ def _build_base(bootstrap: _Bootstrap, reference: str) -> None:
         command += [f"--aptopt={setting}" for setting in ('Acquire::Languages "none";', *bootstrap.apt_settings)]
         command += [f"--dpkgopt=path-exclude=/usr/share/{what}/*" for what in ("doc", "man", "locale", "info")]
         run([*command, SUITE, str(archive), *bootstrap.sources], timeout_s=BUILD_TIMEOUT_S, log=log)
-        podman("import", "--change", f"LABEL {IMAGE_TREE_LABEL}=base", str(archive), reference, timeout_s=600)
+        podman("import", *_changes("base"), str(archive), reference, timeout_s=IMPORT_TIMEOUT_S)
 
 
-def _build_image(image: str, references: Dict[str, str], debs: Sequence[Path], repositories: "Repositories | None") -> None:
+def _build_image(
+    image: str, references: Dict[str, str], debs: Sequence[Path], repositories: "Repositories | None"
+) -> None:
     log = _fresh_log(image)
     reference = references[image]
     container = f"gpulab-build-{image}"
@@ -145,7 +163,7 @@ def _build_image(image: str, references: Dict[str, str], debs: Sequence[Path], r
         volumes = [f"{SOURCES}:/mnt:ro", f"{folder}:/srv:ro"]
         if repositories:
             volumes += [f"{repositories.root}:/media:ro", f"{repositories.server.parent}:/opt:ro"]
-        arguments = ["run", "--name", container, "--label", f"{IMAGE_TREE_LABEL}={image}", "--no-hosts", *run_options()]
+        arguments = ["run", "--name", container, "--no-hosts", *run_options()]
         for volume in volumes:
             arguments += ["--volume", volume]
         # One left behind by a `lab` that was killed; the lock makes sure that nobody is using it.
@@ -153,14 +171,14 @@ def _build_image(image: str, references: Dict[str, str], debs: Sequence[Path], r
         try:
             command = podman_argv(*arguments, references["base"], "/mnt/setup.sh", image)
             run(command, timeout_s=BUILD_TIMEOUT_S, log=log)
-            change = f"LABEL {IMAGE_TREE_LABEL}={image}"
-            podman("commit", "--quiet", "--change", change, "--change", "CMD /sbin/init", container, reference, timeout_s=600)
+            podman("commit", "--quiet", *_changes(image), container, reference, timeout_s=IMPORT_TIMEOUT_S)
         finally:
-            _remove_build(container)
+            podman("rm", "--force", "--ignore", container, check=False)
 
 
-def _remove_build(container: str) -> None:
-    podman("rm", "--force", "--ignore", "--time", "0", container, check=False)
+def _changes(image: str) -> List[str]:
+    """What is written into an image beside its files: the labels that `prune` goes by."""
+    return ["--change", f"LABEL {IMAGE_LABEL}={image}", "--change", f"LABEL {CACHE_LABEL}={cache_dir()}"]
 
 
 def _fresh_log(image: str) -> Path:
@@ -173,16 +191,6 @@ def _fresh_log(image: str) -> Path:
 
 def _have(reference: str) -> bool:
     return podman("image", "exists", reference, check=False).rc == 0
-
-
-def _prune(references: Dict[str, str]) -> None:
-    """Remove superseded versions of the images just used. Those that a container still uses stay."""
-    done = podman("images", "--filter", f"label={IMAGE_TREE_LABEL}", "--format", "{{.Repository}}:{{.Tag}}")
-    current = set(references.values())
-    for reference in done.stdout.split():
-        image = reference.removeprefix(f"{PREFIX}/").partition(":")[0]
-        if reference.startswith(f"{PREFIX}/") and image in references and reference not in current:
-            podman("rmi", reference, check=False)
 
 
 def _say(text: str) -> None:

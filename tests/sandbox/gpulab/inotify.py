@@ -1,3 +1,6 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
 """The machine's limit of inotify instances: raised while a lab is up, put back with the last one.
 
 Each host's systemd takes seven of them; with the usual 128 the twelfth host would crash at its start, again and again.

@@ -1,3 +1,6 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Reading an Ansible inventory: which hosts the sandbox is to bring up, and how."""
 
 from __future__ import annotations
@@ -74,7 +77,9 @@ def parse(inventory: str, listing: Mapping[str, Any]) -> Lab:
     hostvars: Dict[str, Mapping[str, Any]] = listing.get("_meta", {}).get("hostvars", {})
     ours = {name: values for name, values in sorted(hostvars.items()) if "sandbox_image" in values}
     if not ours:
-        raise UsageError(f"{inventory}: no host has the variable sandbox_image, so there is nothing for the sandbox to do")
+        raise UsageError(
+            f"{inventory}: no host has the variable sandbox_image, so there is nothing for the sandbox to do"
+        )
     mistakes: List[str] = []
     lab_name = _one_value(ours, "sandbox_lab", mistakes)
     if lab_name and not NAME.fullmatch(lab_name):

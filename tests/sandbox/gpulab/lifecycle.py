@@ -1,3 +1,6 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Bringing a whole lab up and down: in order, a few hosts at a time, and back to nothing when it goes wrong."""
 
 from __future__ import annotations
@@ -7,15 +10,18 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import Any, Dict, List, Tuple
 
 from . import hosts, images, inotify, network, simulator, ssh
-from .cache import lock
+from .cache import lock, lock_if_free
 from .errors import LabError
 from .inventory import Lab, SandboxHost
-from .podman import INPUTS_LABEL, LAB_LABEL, containers, exists, podman, preflight, remove_containers
+from .podman import INPUTS_LABEL, LAB_LABEL, SIMULATOR_LABEL, containers, exists, podman, preflight, remove_containers
 from .process import allow_again, stop_all
 from .repo import ensure_repositories
 
 PARALLEL_STARTS = 4
 """More at once only makes each boot slower on a small machine."""
+
+SUPPLIES = "supplies"
+"""The lock that a `lab up` shares while it uses images and copies, and that pruning needs alone."""
 
 
 def up(lab: Lab, fresh: bool = False) -> None:
@@ -26,20 +32,19 @@ def up(lab: Lab, fresh: bool = False) -> None:
     preflight()
     images.check_known(host.image for host in lab.hosts)
     simulator.check_known("profiles", [host.profile for host in lab.hosts])
+    started = time.monotonic()
     with lock(f"lab-{lab.name}"):
-        _refuse_foreign(lab)
-        started = time.monotonic()
-        public_key = ssh.ensure_key()
-        repositories = ensure_repositories()
-        references = images.ensure_images([host.image for host in lab.hosts], repositories)
-        supplies = hosts.Supplies(references, simulator.ensure_copy(), repositories, public_key)
-        made: List[str] = []
-        try:
-            changed = _bring_up(lab, supplies, fresh, made)
-        except BaseException:
-            _undo(lab, made)
-            raise
-        say(f"{lab.name}: {len(lab.hosts)} hosts up, {changed} of them started now ({time.monotonic() - started:.0f} s)")
+        with lock(SUPPLIES, shared=True):
+            _refuse_foreign(lab)
+            supplies = _gather_supplies(lab)
+            made: List[str] = []
+            try:
+                changed = _bring_up(lab, supplies, fresh, made)
+            except BaseException:
+                _undo(lab, made)
+                raise
+        _prune(supplies)
+    say(f"{lab.name}: {len(lab.hosts)} hosts up, {changed} of them started now ({time.monotonic() - started:.0f} s)")
 
 
 def down(lab: Lab) -> None:
@@ -62,6 +67,23 @@ def status(lab: Lab) -> List[Tuple[SandboxHost, str]]:
             state = "up" if hosts.greets(host.address) else "booting"
         states.append((host, state))
     return states
+
+
+def _gather_supplies(lab: Lab) -> hosts.Supplies:
+    """Build, or find in the caches, everything the hosts are made from."""
+    public_key = ssh.ensure_key()
+    repositories = ensure_repositories()
+    references = images.ensure_images([host.image for host in lab.hosts], repositories)
+    return hosts.Supplies(references, simulator.ensure_copy(), repositories, public_key)
+
+
+def _prune(supplies: hosts.Supplies) -> None:
+    """Remove superseded supplies, unless another `lab up` may just be about to use some."""
+    with lock_if_free(SUPPLIES) as free:
+        if free:
+            images.prune(supplies.images)
+            used = {container["labels"].get(SIMULATOR_LABEL, "") for container in containers()}
+            simulator.prune({*used, supplies.simulator.name})
 
 
 def _bring_up(lab: Lab, supplies: hosts.Supplies, fresh: bool, made: List[str]) -> int:

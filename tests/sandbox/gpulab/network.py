@@ -1,39 +1,44 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
 """The private network of a lab."""
 
 from __future__ import annotations
 
-import json
+from typing import List
 
 from .errors import LabError
 from .inventory import Lab
 from .podman import LAB_LABEL, exists, podman
 
+SUBNET_LABEL = "gpufleet.subnet"
+"""Value LAB/SUBNET: one label, because podman's versions disagree on what two label filters mean."""
+
 
 def ensure_network(lab: Lab) -> bool:
     """Make the lab's network; returns whether it was made now.
 
-    Without podman's own name server: hosts get this machine's resolvers, and names of the lab from /etc/hosts.
+    Without podman's own name server: hosts get this machine's resolvers, and the lab's names from /etc/hosts.
     """
+    if lab.network in _labelled(f"{SUBNET_LABEL}={lab.name}/{lab.subnet}"):
+        return False
+    if lab.network in _labelled(f"{LAB_LABEL}={lab.name}"):
+        raise LabError(f"lab {lab.name} is up in another subnet than {lab.subnet}; run `lab down` first")
     if exists("network", lab.network):
-        found = json.loads(podman("network", "inspect", lab.network).stdout)[0]
-        if found.get("labels", {}).get(LAB_LABEL) != lab.name:
-            raise LabError(f"a network {lab.network} exists that this tool did not make; rename sandbox_lab")
-        subnet = found["subnets"][0]["subnet"]
-        if subnet == lab.subnet:
-            return False
-        raise LabError(
-            f"lab {lab.name} is up with subnet {subnet}, the inventory now says {lab.subnet}; run `lab down` first"
-        )
-    label = f"{LAB_LABEL}={lab.name}"
-    arguments = ["--label", label, "--disable-dns", "--subnet", lab.subnet, "--gateway", lab.gateway]
+        raise LabError(f"a network {lab.network} exists that this tool did not make; rename sandbox_lab")
+    arguments = ["--disable-dns", "--subnet", lab.subnet, "--gateway", lab.gateway]
+    arguments += ["--label", f"{LAB_LABEL}={lab.name}", "--label", f"{SUBNET_LABEL}={lab.name}/{lab.subnet}"]
     done = podman("network", "create", *arguments, lab.network, check=False)
     if done.rc != 0:
         raise LabError(f"could not make network {lab.subnet} for lab {lab.name}: {done.stderr.strip()}")
     return True
 
 
-def remove_network(name: str) -> None:
+def remove_network(lab: str) -> None:
     """Remove the network of a lab if it is there and ours."""
-    ours = podman("network", "ls", "--quiet", "--filter", f"label={LAB_LABEL}={name}").stdout.split()
-    for network in ours:
+    for network in _labelled(f"{LAB_LABEL}={lab}"):
         podman("network", "rm", network)
+
+
+def _labelled(label: str) -> List[str]:
+    return podman("network", "ls", "--filter", f"label={label}", "--format", "{{.Name}}").stdout.split()

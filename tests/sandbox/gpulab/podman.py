@@ -1,3 +1,6 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
 """The one place that talks to podman: what this machine needs in options, and the few questions `lab` asks."""
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ INPUTS_LABEL = "gpufleet.inputs"
 IMAGE_LABEL = "gpufleet.image"
 PROFILE_LABEL = "gpufleet.profile"
 ADDRESS_LABEL = "gpufleet.address"
+SIMULATOR_LABEL = "gpufleet.simulator"
 
 PODMAN_NOFILE = 1048576
 """The number of open files podman asks for by default, whatever this machine's limit is."""
@@ -54,9 +58,9 @@ def run_options() -> List[str]:
     Podman asks for more open files than a machine may allow, and cannot raise a hard limit everywhere; where it cannot,
     the machine's own limits are named.
     """
-    options: List[str] = []
+    options = ["--stop-timeout", "0"]
     hard_files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    if resource.RLIM_INFINITY != hard_files < PODMAN_NOFILE:
+    if hard_files != resource.RLIM_INFINITY and hard_files < PODMAN_NOFILE:
         options += ["--ulimit", f"nofile={hard_files}:{hard_files}"]
         options += ["--ulimit", "nproc=4096:4096"]
     if cgroup_v1():
@@ -99,7 +103,8 @@ def remove_containers(names: Sequence[str]) -> None:
         if attempt:
             time.sleep(0.5)
         # One that is gone is not an error (--ignore); several in one call are removed side by side.
-        error = podman("rm", "--force", "--ignore", "--time", "0", "--volumes", *left, check=False).stderr
+        # Containers are made with a stop timeout of 0, so nothing is waited for.
+        error = podman("rm", "--force", "--ignore", "--volumes", *left, check=False).stderr
         left = [name for name in left if exists("container", name)]
     if left:
         raise LabError(f"could not remove {', '.join(left)}: {error.strip()}")

@@ -1,3 +1,6 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Starting commands: with a time limit, with their output in the error, and never left behind on an interrupt.
 
 Commands run in a session of their own, so that Ctrl-C reaches `lab` alone, which then ends them in order; podman killed

@@ -1,3 +1,6 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
 """The GPU simulator (package gpusim): its copy for the hosts, and what it can simulate."""
 
 from __future__ import annotations
@@ -6,7 +9,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import List, Tuple
+from typing import List, Set, Tuple
 
 from .cache import SANDBOX, cache_dir, digest_of, files_below, lock
 from .errors import UsageError
@@ -32,6 +35,13 @@ def ensure_copy() -> Path:
             partial.chmod(0o755)
             partial.rename(copy)
     return copy
+
+
+def prune(used: Set[str]) -> None:
+    """Remove copies that no host mounts; `used` are the names of those that are."""
+    for copy in (cache_dir() / "simulator").iterdir():
+        if copy.name not in used:
+            shutil.rmtree(copy, ignore_errors=True)
 
 
 def listing(kind: str) -> str:

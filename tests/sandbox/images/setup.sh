@@ -18,9 +18,9 @@ if [ -d "/mnt/$image" ]; then
     # A stand-in. Diverted, because an upgrade of base-files would bring Debian's own identity back.
     dpkg-divert --quiet --local --no-rename --divert /usr/lib/os-release.debian --add /usr/lib/os-release
     dpkg-divert --quiet --local --no-rename --divert /etc/debian_version.debian --add /etc/debian_version
-    cp -a "/mnt/$image/." /
     printf 'This is not Ubuntu: a Debian %s system with the identity files of %s, made for tests.\n' \
         "$(cat /etc/debian_version)" "$image" > /etc/gpulab-standin
+    cp -a "/mnt/$image/." /
     # Ordinary packages come from Debian; its NVIDIA packages (non-free) would compete with the generated ones.
     sed -i 's/ main .*$/ main/' /etc/apt/sources.list
 fi
