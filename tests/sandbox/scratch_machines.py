@@ -115,7 +115,9 @@ class PaperMachine:
 
 @dataclass(frozen=True)
 class ScratchMachine:
-    """Each call of `run` starts from this machine's own, unchanged root directory. `repos` is seen at /srv/repos."""
+    """Each call of `run` starts from this machine's own root directory, with an empty dpkg database: what is installed
+    below is there as files, and only doubles are there as packages. `repos` is seen at /srv/repos.
+    """
 
     work: Path
     repos: Path
@@ -129,7 +131,9 @@ cd {work}/root
 mount --bind /proc proc
 mount --rbind /dev dev
 mount -t tmpfs -o mode=755 scratch run
-mkdir -p srv/repos
+for directory in var/lib/dpkg var/lib/apt var/cache/apt; do mount -t tmpfs -o mode=755 scratch "$directory"; done
+mkdir -p srv/repos var/lib/dpkg/info var/lib/dpkg/updates var/lib/dpkg/triggers var/lib/dpkg/alternatives
+: > var/lib/dpkg/status
 mount --bind {repos} srv/repos
 rm -rf etc/apt/sources.list etc/apt/sources.list.d/* etc/apt/preferences.d/* lib/modules/* boot/*
 exec chroot . /bin/sh -eu
