@@ -10,7 +10,8 @@ import difflib
 import json
 import re
 import sys
-from typing import Any, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Iterable, Mapping, Sequence
 
 import yaml
 from common import REPOSITORY
@@ -60,7 +61,17 @@ def describe(name: str, option: Mapping[str, Any], depth: int = 0) -> Iterable[s
         yield from describe(inner, inner_option, depth + 1)
 
 
-def render(role: str, spec: Mapping[str, Any]) -> str:
+def tags_of(role: Path) -> list[str]:
+    """The tags that the role's tasks carry."""
+    found = set()
+    for path in role.glob("tasks/*.yml"):
+        for task in yaml.safe_load(path.read_text()) or []:
+            tags = task.get("tags") or []
+            found |= {tags} if isinstance(tags, str) else set(tags)
+    return sorted(tag for tag in found if tag.startswith(role.name))
+
+
+def render(role: str, spec: Mapping[str, Any], tags: Sequence[str]) -> str:
     main = spec["argument_specs"]["main"]
     lines = [
         "<!-- Written by `make docs` from meta/argument_specs.yml. Change that file. -->",
@@ -74,7 +85,7 @@ def render(role: str, spec: Mapping[str, Any]) -> str:
     lines += ["- " + text for text in description] + [""] if description else []
     lines += ["## Use", "", "```yaml", "- hosts: gpu_servers", "  become: true", "  gather_facts: false", "  roles:",
               "    - role: gpufleet.server." + role, "```", ""]
-    lines += ["Tags: `%s`, `%s_install`, `%s_configure`, `%s_verify`." % (role, role, role, role), ""]
+    lines += ["Tags: %s." % ", ".join("`%s`" % tag for tag in tags), ""] if tags else []
     lines += ["## Variables", ""]
     for name, option in (main.get("options") or {}).items():
         lines += describe(name, option)
@@ -94,7 +105,7 @@ def main(arguments: list[str]) -> int:
     stale = 0
     for path in sorted(REPOSITORY.glob("roles/*/meta/argument_specs.yml")):
         role = path.parents[1]
-        text = render(role.name, yaml.safe_load(path.read_text()))
+        text = render(role.name, yaml.safe_load(path.read_text()), tags_of(role))
         readme = role / "README.md"
         present = readme.read_text() if readme.is_file() else ""
         if text == present:
