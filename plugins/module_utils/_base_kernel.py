@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import List, Tuple
+
 from . import _base_files as files
 from ._base_desired import BaseError, Desired, Part, last_of, respected, wanted_sysctl
 from ._findings import finding
@@ -32,12 +34,35 @@ def plan_limits(desired: Desired, facts: BaseFacts) -> Part:
                 entries.append((domain, item, str(value)))
             else:
                 part.findings.append(respected(other, str(value), "base_limits_%s" % item))
-    part.files.append((files.LIMITS, files.render_limits(entries) if entries else None))
-    if entries:
-        text = "limits of logins: %s" % ", ".join(" ".join(entry) for entry in entries)
-        part.file_proofs.append((files.LIMITS, text))
+    text = files.render_limits(entries) if entries else None
+    part.files.append((files.LIMITS, text))
+    if text is not None and facts.has_file(files.LIMITS, text):
+        _judge_logins(part, entries, facts)
     part.add(_plan_manager(desired, facts))
     return part
+
+
+def _judge_logins(part: Part, entries: List[Tuple[str, str, str]], facts: BaseFacts) -> None:
+    """What a new session really gets; `nobody` stands for everybody whom `*` covers."""
+    for domain, item, value in entries:
+        seen = facts.login_limits.get("%s %s" % ("root" if domain == "root" else "nobody", item))
+        text = "%s %s %s for logins" % (domain, item, value)
+        if seen == value:
+            part.proven.append(text)
+        elif seen is None:
+            part.unproven.append(text + ": the limits of a new session could not be read")
+        else:
+            part.findings.append(
+                finding(
+                    "base_login_limit",
+                    "warning",
+                    "new sessions get %s %s instead of %s" % (item, seen, value),
+                    observed=seen,
+                    expected=value,
+                    remedy="See whether pam_limits is in /etc/pam.d/sshd and in common-session, and what else sets it.",
+                    source=files.LIMITS,
+                )
+            )
 
 
 def _check_nofile(desired: Desired, facts: BaseFacts) -> None:
@@ -45,7 +70,8 @@ def _check_nofile(desired: Desired, facts: BaseFacts) -> None:
     nofile = desired.limits_nofile
     if nofile is None or facts.nr_open is None:
         return
-    allowed = max(facts.nr_open, int(wanted_sysctl(desired).get("fs.nr_open", 0)) if not facts.container else 0)
+    raised = "0" if facts.container else wanted_sysctl(desired).get("fs.nr_open", "0")
+    allowed = max(facts.nr_open, int(raised) if raised.isdigit() else 0)
     if nofile > allowed:
         raise BaseError(
             "base_limits_nofile is %d, but the kernel allows at most %d (fs.nr_open): no login would be possible. "

@@ -59,7 +59,7 @@ def plan_base(desired: Desired, facts: BaseFacts, check_mode: bool = False) -> P
     ):
         whole.add(part)
     _compare_files(whole, facts)
-    waiting = {path for path, text in whole.files if text is not None and not _in_place(facts, path, text)}
+    waiting = {path for path, text in whole.files if text is not None and not facts.has_file(path, text)}
     whole.proven.extend(text for path, text in whole.file_proofs if path not in waiting)
     if facts.reboot_required and not facts.container:
         whole.findings.append(
@@ -72,11 +72,6 @@ def plan_base(desired: Desired, facts: BaseFacts, check_mode: bool = False) -> P
             )
         )
     return whole
-
-
-def _in_place(facts: BaseFacts, path: str, text: str) -> bool:
-    seen = facts.own.get(path)
-    return seen is not None and seen.is_as(text)
 
 
 def _compare_files(whole: Part, facts: BaseFacts) -> None:

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ._base_files import ASIDE, OWN_PATHS, STOCK_SOURCES, THP_ENABLED
+from ._base_files import ASIDE, LIMITS, OWN_PATHS, STOCK_SOURCES, THP_ENABLED
 from ._dpkg import QUERY_ARGV, Package, Policy, parse_policy, parse_query
 from ._host import Host
 from ._kernels import BootKernel, boot_kernel
@@ -84,6 +84,7 @@ class BaseFacts:
     sysctl: Mapping[str, Optional[str]] = field(default_factory=dict)
     sysctl_elsewhere: Tuple[Setting, ...] = ()
     limits_elsewhere: Tuple[Setting, ...] = ()
+    login_limits: Mapping[str, str] = field(default_factory=dict)
     manager: Mapping[str, str] = field(default_factory=dict)
     manager_elsewhere: Tuple[Setting, ...] = ()
     gpu_containers: bool = False
@@ -98,6 +99,11 @@ class BaseFacts:
     @property
     def distribution(self) -> str:
         return self.os_release.get("ID", "")
+
+    def has_file(self, path: str, text: str) -> bool:
+        """Whether one of our files is there with this text and our attributes."""
+        seen = self.own.get(path)
+        return seen is not None and seen.is_as(text)
 
 
 def parse_os_release(text: str) -> Dict[str, str]:
@@ -180,6 +186,7 @@ def observe_base(host: Host, now_s: float, sysctl_keys: Sequence[str]) -> BaseFa
         sysctl={key: _sysctl(host, key) for key in sysctl_keys},
         sysctl_elsewhere=_sysctl_elsewhere(host, sysctl_keys),
         limits_elsewhere=_elsewhere(host, parse_limits, ["/etc/security/limits.conf"], "/etc/security/limits.d/*.conf"),
+        login_limits=_login_limits(host),
         manager_elsewhere=_elsewhere(
             host, parse_ini, ["/etc/systemd/system.conf"], "/etc/systemd/system.conf.d/*.conf"
         ),
@@ -282,6 +289,18 @@ def _hard_limits(text: str) -> Dict[str, str]:
         for title, name in names.items():
             if line.startswith(title):
                 limits[name] = line[len(title) :].split()[1]
+    return limits
+
+
+def _login_limits(host: Host) -> Dict[str, str]:
+    """Hard limits that PAM gives to a new session, by ``user item``; asked once our file is there."""
+    limits = {}
+    if host.exists(LIMITS):
+        for user in ("nobody", "root"):
+            result = host.run(["runuser", "-u", user, "--", "/bin/sh", "-c", "ulimit -Hn; ulimit -Hl"], timeout_s=10)
+            values = result.stdout.split()
+            if result.ok and len(values) == 2:
+                limits.update({user + " nofile": values[0], user + " memlock": values[1]})
     return limits
 
 
