@@ -1,7 +1,9 @@
 """What happens when the machine starts: hardware appears, and the driver found on the disk is loaded."""
 
+import hashlib
 import os
 import time
+import uuid
 
 from . import driver, gpu, kmsg, mounts, paths, profiles, state, tree_driver, tree_pci
 
@@ -20,9 +22,11 @@ def boot(profile_name: str) -> dict:
     with state.changing(state.PERSISTENT) as kept:
         kept.setdefault("seed", os.environ.get("LAB_SEED") or os.uname().nodename)
         kept["boots"] = kept.get("boots", 0) + 1
+        seed = kept["seed"]
     with state.changing() as machine:
         machine.clear()
         machine.update(profile=profile_name, kernel=kernel, module=module, booted=time.time())
+        machine["identities"] = {device["bus"]: _identity(seed, device["bus"]) for device in profile["gpus"]}
     pci = pci_folder()
     tree_pci.build(pci, profile, bool(module))
     if paths.on_machine():
@@ -32,6 +36,16 @@ def boot(profile_name: str) -> dict:
     if module:
         _load(profile, module)
     return {"profile": profile_name, "kernel": kernel, "module": module}
+
+
+def _identity(seed: str, bus: str) -> dict:
+    """UUID, serial and PDI of the GPU in a slot: the same after each boot, different on each machine."""
+    digest = hashlib.sha256(f"{seed} {bus}".encode()).digest()
+    return {
+        "uuid": "GPU-" + str(uuid.UUID(bytes=digest[:16], version=4)),
+        "serial": str(1650000000000 + int.from_bytes(digest[16:20], "big") % 9999999999),
+        "pdi": "0x" + digest[20:28].hex(),
+    }
 
 
 def pci_folder() -> str:

@@ -1,8 +1,10 @@
-"""Versions: what lies on the disk, what was loaded at boot, what the user-space library is."""
+"""Versions: what lies on the disk, what was loaded at boot, what the user-space library is.
 
-import glob
+nvidia-smi is called often and imports this: `re` and the decompressors, which cost more than all of the rest, are
+imported where they are used, at boot.
+"""
+
 import os
-import re
 
 from . import paths, state
 
@@ -38,7 +40,10 @@ def cuda_version(version: str) -> str:
 
 def boot_kernel() -> str:
     """The kernel that the boot loader takes: the newest /boot/vmlinuz-*, else the running one."""
-    images = [os.path.basename(path)[len("vmlinuz-") :] for path in glob.glob(paths.at("/boot/vmlinuz-*"))]
+    import re
+
+    files = os.listdir(paths.at("/boot")) if os.path.isdir(paths.at("/boot")) else []
+    images = [name[len("vmlinuz-") :] for name in files if name.startswith("vmlinuz-")]
     images = [name for name in images if not name.endswith((".old", ".bak")) and os.path.isdir(_modules(name))]
     if not images:
         return os.uname().release
@@ -54,6 +59,8 @@ def module_on_disk(kernel: str) -> dict:
 
     depmod's order: updates/ (DKMS) before the kernel's own tree (prebuilt, signed).
     """
+    import re
+
     found = []
     for folder, _, files in os.walk(_modules(kernel)):
         found += [os.path.join(folder, name) for name in files if re.fullmatch(r"nvidia(-current)?\.ko(\.\w+)?", name)]
@@ -68,6 +75,7 @@ def _modinfo(path: str) -> dict:
     """Read `key=value` strings out of a module's .modinfo bytes; compressed modules are opened with what is known."""
     import bz2
     import lzma
+    import re
     import zlib
 
     with open(path, "rb") as stream:
@@ -92,6 +100,6 @@ def library_version() -> str:
     for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"):
         link = paths.at(folder + "/libnvidia-ml.so.1")
         if os.path.exists(link):
-            match = re.search(r"libnvidia-ml\.so\.(\d+(?:\.\d+)+)$", os.path.realpath(link))
-            return match.group(1) if match else ""
+            version = os.path.realpath(link).rpartition("libnvidia-ml.so.")[2]
+            return version if version.replace(".", "").isdigit() and "." in version else ""
     return ""

@@ -1,8 +1,6 @@
 """What a GPU looks like at this moment: its model's data, the machine's state and the faults put together."""
 
-import hashlib
 import time
-import uuid
 
 from . import profiles, state
 
@@ -20,10 +18,10 @@ class Gpu:
         self.module_id = device["module_id"]
         self.sysfs_bus_id = device["bus"]
         self.machine = machine
-        seed = hashlib.sha256(f"{machine.seed} {device['bus']}".encode()).digest()
-        self.uuid = "GPU-" + str(uuid.UUID(bytes=seed[:16], version=4))
-        self.serial = str(1650000000000 + int.from_bytes(seed[16:20], "big") % 9999999999)
-        self.pdi = "0x" + seed[20:28].hex()
+        identity = machine.state.get("identities", {}).get(device["bus"], {})
+        self.uuid = identity.get("uuid", "")
+        self.serial = identity.get("serial", "")
+        self.pdi = identity.get("pdi", "")
         faults = machine.faults.get(device["bus"], {})
         self.lost = "lost" in faults
         self.down_links = sorted(set(faults.get("nvlink_down", [])))
@@ -92,7 +90,6 @@ class Machine:
     def __init__(self):
         self.state = state.load()
         kept = state.load(state.PERSISTENT)
-        self.seed = kept.get("seed", "unseeded")
         profile = profiles.load(self.state.get("profile", "none"))
         self.numa_nodes = profile["numa_nodes"]
         self.nvswitches = profile["nvswitches"]

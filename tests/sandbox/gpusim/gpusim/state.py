@@ -4,7 +4,6 @@ Readers take no lock: a file is replaced by renaming, so they see the old or the
 read, change and rename, because eight `nvidia-smi` may run at once.
 """
 
-import contextlib
 import fcntl
 import json
 import os
@@ -26,19 +25,29 @@ def load(path: str = VOLATILE) -> dict:
         return {}
 
 
-@contextlib.contextmanager
-def changing(path: str = VOLATILE):
-    """Yield the content of a state file; what the block made of it is stored when the block ends without an error."""
-    target = paths.at(path)
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    with open(target + ".lock", "a", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        content = load(path)
-        yield content
-        temporary = f"{target}.{os.getpid()}"
-        with open(temporary, "w", encoding="utf-8") as stream:
-            json.dump(content, stream, indent=1, sort_keys=True)
-        os.rename(temporary, target)
+class changing:  # noqa: N801 - used as a statement: `with changing() as content`
+    """Give the content of a state file; what the block made of it is stored when the block ends without an error."""
+
+    def __init__(self, path: str = VOLATILE):
+        self.path = path
+        self.target = paths.at(path)
+
+    def __enter__(self) -> dict:
+        os.makedirs(os.path.dirname(self.target), exist_ok=True)
+        self.lock = open(self.target + ".lock", "a", encoding="utf-8")  # noqa: SIM115 - closed in __exit__
+        fcntl.flock(self.lock, fcntl.LOCK_EX)
+        self.content = load(self.path)
+        return self.content
+
+    def __exit__(self, kind, _error, _traceback) -> None:
+        try:
+            if kind is None:
+                temporary = f"{self.target}.{os.getpid()}"
+                with open(temporary, "w", encoding="utf-8") as stream:
+                    json.dump(self.content, stream, indent=1, sort_keys=True)
+                os.rename(temporary, self.target)
+        finally:
+            self.lock.close()
 
 
 def record_call(tool: str, argv, effect: dict) -> None:

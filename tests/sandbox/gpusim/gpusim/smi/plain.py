@@ -1,0 +1,107 @@
+"""`nvidia-smi -q` without -x: the same facts as the XML, under the names that the text form gives them."""
+
+import xml.etree.ElementTree as ElementTree
+
+from .. import driver
+from . import xml as document
+
+NAMES = {
+    "mig_mode/current_mig": "Current", "mig_mode/pending_mig": "Pending", "serial": "Serial Number",
+    "driver_model/current_dm": "Current", "driver_model/pending_dm": "Pending",
+    "uuid": "GPU UUID", "pdi": "GPU PDI", "multigpu_board": "MultiGPU Board", "gpu_fru_part_number": "FRU Part Number",
+    "platformInfo": "Platform Info", "module_id": "Module Id", "gpu_fabric_guid": "GPU Fabric GUID",
+    "img_version": "Image Version", "pwr_object": "Power Management Object",
+    "inforom_bbx_flush": "Inforom BBX Object Flush", "current_gom": "Current", "pending_gom": "Pending",
+    "c2c_mode": "GPU C2C Mode", "vgpu_heterogeneous_mode": "vGPU Heterogeneous Mode", "ibmnpu": "IBMNPU",
+    "pci_bus": "Bus", "pci_device": "Device", "pci_domain": "Domain", "pci_base_class": "Base Classcode",
+    "pci_sub_class": "Sub Classcode", "pci_device_id": "Device Id", "pci_bus_id": "Bus Id",
+    "pci_sub_system_id": "Sub System Id", "pci_gpu_link_info": "GPU Link Info", "pcie_gen": "PCIe Generation",
+    "max_link_gen": "Max", "current_link_gen": "Current", "device_current_link_gen": "Device Current",
+    "max_device_link_gen": "Device Max", "max_host_link_gen": "Host Max", "link_widths": "Link Width",
+    "max_link_width": "Max", "current_link_width": "Current", "pci_bridge_chip": "Bridge Chip",
+    "bridge_chip_type": "Type", "bridge_chip_fw": "Firmware", "replay_counter": "Replays Since Reset",
+    "replay_rollover_counter": "Replay Number Rollovers", "tx_util": "Tx Throughput", "rx_util": "Rx Throughput",
+    "clocks_event_reason_gpu_idle": "Idle", "clocks_event_reason_display_clocks_setting": "Display Clock Setting",
+    "clocks_event_reasons_counters_sw_power_cap": "SW Power Capping",
+    "clocks_event_reasons_counters_sw_therm_slowdown": "SW Thermal Slowdown",
+    "clocks_event_reasons_counters_hw_therm_slowdown": "HW Thermal Slowdown",
+    "clocks_event_reasons_counters_hw_power_brake": "HW Power Braking",
+    "cc_protected_memory_usage": "Conf Compute Protected Memory Usage", "gpu_util": "GPU", "memory_util": "Memory",
+    "encoder_util": "Encoder", "decoder_util": "Decoder", "jpeg_util": "JPEG", "ofa_util": "OFA",
+    "session_count": "Active Sessions", "current_dram_encryption": "Current", "pending_dram_encryption": "Pending",
+    "current_ecc": "Current", "pending_ecc": "Pending", "sram_uncorrectable_secded": "SRAM Uncorrectable SEC-DED",
+    "remapped_row_corr": "Correctable Error", "remapped_row_corr_inactive": "Inactive Correctable Error",
+    "remapped_row_unc": "Uncorrectable Error", "remapped_row_unc_inactive": "Inactive Uncorrectable Error",
+    "remapped_row_pending": "Pending", "remapped_row_failure": "Remapping Failure Occurred",
+    "row_remapper_histogram": "Bank Remap Availability Histogram", "gpu_temp": "GPU Current Temp",
+    "gpu_temp_tlimit": "GPU T.Limit Temp", "gpu_temp_max_tlimit_threshold": "GPU Shutdown T.Limit Temp",
+    "gpu_temp_slow_tlimit_threshold": "GPU Slowdown T.Limit Temp",
+    "gpu_temp_max_gpu_tlimit_threshold": "GPU Max Operating T.Limit Temp",
+    "gpu_temp_max_mem_tlimit_threshold": "Memory Max Operating T.Limit Temp",
+    "gpu_temp_max_threshold": "GPU Shutdown Temp", "gpu_temp_slow_threshold": "GPU Slowdown Temp",
+    "gpu_temp_max_gpu_threshold": "GPU Max Operating Temp", "gpu_temp_max_mem_threshold": "Memory Max Operating Temp",
+    "memory_temp": "Memory Current Temp", "gpu_target_temperature": "GPU Target Temperature",
+    "instant_power_draw": "Instantaneous Power Draw", "power_profiles": "Workload Power Profiles",
+    "power_profile_requested_profiles": "Requested Profiles", "power_profile_enforced_profiles": "Enforced Profiles",
+    "edpp_multiplier": "EDPp Multiplier", "graphics_clock": "Graphics", "sm_clock": "SM", "mem_clock": "Memory",
+    "video_clock": "Video", "graphics_volt": "Graphics", "cliqueId": "CliqueId", "clusterUuid": "ClusterUUID",
+    "route_recovery_in_progress": "Route Recovery in progress", "supported_mem_clock": "Memory",
+}  # fmt: skip
+"""Tag (or parent/tag) → name, where it is not simply the tag's words."""
+
+WORDS = {"gpu": "GPU", "mig": "MIG", "vbios": "VBIOS", "id": "ID", "oem": "OEM", "ecc": "ECC", "gsp": "GSP",
+         "vgpu": "VGPU", "bbx": "BBX", "pci": "PCI", "sw": "SW", "hw": "HW", "fb": "FB", "bar1": "BAR1", "fps": "FPS",
+         "fbc": "FBC", "dram": "DRAM", "sram": "SRAM", "l2": "L2", "sm": "SM", "pcie": "PCIE", "tpc": "TPC",
+         "egm": "EGM"}  # fmt: skip
+LEFT_OUT = ("mig_devices", "accounted_processes", "supported_gpu_target_temp", "supported_clocks", "retired_pages")
+DEEPER = ("clocks_event_reason_hw_thermal_slowdown", "clocks_event_reason_hw_power_brake_slowdown")
+
+
+def render(machine, gpus: list, version: str) -> str:
+    """Return the text form; values stand in column 55 (590 and later) or 43."""
+    column = 55 if driver.branch(version) >= 590 else 43
+    root = ElementTree.fromstring(document.render(machine, gpus, version).split("\n", 2)[2])
+    lines = ["", "==============NVSMI LOG==============", ""]
+    for tag, name in (("timestamp", "Timestamp"), ("driver_version", "Driver Version"), ("cuda_version", "CUDA Version")):
+        lines.append(_line(name, root.findtext(tag), 0, column))
+    lines += ["", _line("Attached GPUs", root.findtext("attached_gpus"), 0, column)]
+    for element in root.findall("gpu"):
+        lines.append("GPU " + element.get("id"))
+        for child in element:
+            lines += _element(child, "", 4, column, driver.branch(version))
+        lines.append("")
+    return "\n".join(lines) + "\n"
+
+
+def _element(element, parent: str, indent: int, column: int, branch: int) -> list:
+    if element.tag == "processes":
+        return [_line("Processes", "None", indent, column)]
+    if element.tag == "retired_pages":
+        names = ("Single Bit ECC", "Double Bit ECC", "Pending Page Blacklist")
+        return [" " * indent + "Retired Pages", *(_line(name, "N/A", indent + 4, column) for name in names)]
+    if element.tag in LEFT_OUT or (element.tag == "power_state" and branch >= 590):
+        return []
+    name = _name(element.tag, parent)
+    if not len(element):
+        text = (element.text or "").strip()
+        if element.tag.startswith("pci_") and element.tag != "pci_bus_id":
+            text = "0x" + text
+        return [_line(name, text, indent + (4 if element.tag in DEEPER else 0), column)]
+    lines = [" " * indent + name]
+    for child in element:
+        lines += _element(child, element.tag, indent + 4, column, branch)
+    return lines
+
+
+def _line(name: str, value, indent: int, column: int) -> str:
+    return f"{' ' * indent + name:<{column}}: {value}"
+
+
+def _name(tag: str, parent: str) -> str:
+    for key in (f"{parent}/{tag}", tag):
+        if key in NAMES:
+            return NAMES[key]
+    for prefix in ("clocks_event_reasons_counters_", "clocks_event_reason_", "row_remapper_histogram_"):
+        if tag.startswith(prefix):
+            tag = tag[len(prefix) :]
+    return " ".join(WORDS.get(word, word.capitalize()) for word in tag.split("_"))
