@@ -65,7 +65,10 @@ def load(inventory: str) -> Lab:
     done = run(
         [str(command), "-i", inventory, "--list"],
         env={"ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true", "ANSIBLE_DEPRECATION_WARNINGS": "false"},
+        check=False,
     )
+    if done.rc != 0:
+        raise UsageError(f"{inventory}: Ansible cannot read this inventory\n{done.stderr.strip()}")
     return parse(inventory, json.loads(done.stdout))
 
 
@@ -123,8 +126,8 @@ def _subnet(text: str, mistakes: List[str]) -> "ipaddress.IPv4Network | None":
     except ValueError as error:
         mistakes.append(f"sandbox_subnet: {error}; a literal IPv4 network such as 10.203.0.0/24 is wanted")
         return None
-    if network.prefixlen > 24 or not network.is_private:
-        mistakes.append(f"sandbox_subnet {text}: a private network of /24 or larger is wanted")
+    if network.prefixlen > 28 or not network.is_private:
+        mistakes.append(f"sandbox_subnet {text}: a private network of /28 or larger is wanted")
     return network
 
 

@@ -1,0 +1,377 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What of `lab` needs no container: reading inventories, naming what is cached, starting commands, keeping limits."""
+
+from __future__ import annotations
+
+import copy
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List
+
+import pytest
+
+from gpulab import cache, cli, images, inotify, inventory, process, simulator, ssh
+from gpulab.errors import Interrupted, LabError, UsageError
+
+pytestmark = pytest.mark.controller
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No test of this file touches the real cache, nor the machine's locks."""
+    monkeypatch.setenv("GPUFLEET_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(cache, "LOCKS", tmp_path / "locks")
+    return tmp_path / "cache"
+
+
+# --- inventories ---------------------------------------------------------------------------------------------------
+
+SHARED = {"sandbox_lab": "demo", "sandbox_subnet": "10.203.6.0/24"}
+LISTING: Dict[str, Any] = {
+    "_meta": {
+        "hostvars": {
+            "gpu02": {**SHARED, "ansible_host": "10.203.6.12", "sandbox_image": "ubuntu2404"},
+            "gpu01": {
+                **SHARED,
+                "ansible_host": "10.203.6.11",
+                "sandbox_image": "ubuntu2204",
+                "sandbox_profile": "dgx-h100-8",
+            },
+            "real01": {"ansible_host": "192.0.2.7"},
+        }
+    }
+}
+
+
+def test_an_inventory_becomes_a_lab_and_hosts_without_an_image_are_not_ours():
+    lab = inventory.parse("hosts.yml", LISTING)
+    assert (lab.name, lab.gateway, lab.repo_address) == ("demo", "10.203.6.1", "10.203.6.2")
+    assert [(host.name, host.address, host.image, host.profile) for host in lab.hosts] == [
+        ("gpu01", "10.203.6.11", "ubuntu2204", "dgx-h100-8"),
+        ("gpu02", "10.203.6.12", "ubuntu2404", "none"),
+    ]
+    assert (lab.container("gpu01"), lab.repo_container, lab.network) == ("demo-gpu01", "demo-repo", "gpulab-demo")
+
+
+Edit = Callable[[Dict[str, Dict[str, Any]]], Any]
+MISTAKES: List[Any] = [
+    pytest.param(lambda hosts: hosts.clear(), "no host has the variable sandbox_image", id="no sandbox hosts"),
+    pytest.param(
+        lambda hosts: [host.pop("sandbox_lab", 0) for host in hosts.values()],
+        "sandbox_lab is not set",
+        id="lab missing",
+    ),
+    pytest.param(
+        lambda hosts: hosts["gpu01"].update(sandbox_lab="other"),
+        "sandbox_lab differs between hosts (demo, other)",
+        id="two labs",
+    ),
+    pytest.param(
+        lambda hosts: [host.update(sandbox_lab="{{ x }}") for host in hosts.values()],
+        "sandbox_lab is '{{ x }}'",
+        id="lab by Jinja",
+    ),
+    pytest.param(
+        lambda hosts: [host.update(sandbox_subnet="10.203.6.1/24") for host in hosts.values()],
+        "has host bits set",
+        id="not a network",
+    ),
+    pytest.param(
+        lambda hosts: [host.update(sandbox_subnet="8.8.8.0/24") for host in hosts.values()],
+        "a private network",
+        id="public network",
+    ),
+    pytest.param(lambda hosts: hosts["gpu01"].pop("ansible_host"), "gpu01: ansible_host is ''", id="no address"),
+    pytest.param(
+        lambda hosts: hosts["gpu01"].update(ansible_host="gpu01.lan"), "gpu01: ansible_host is 'gpu01.lan'", id="a name"
+    ),
+    pytest.param(
+        lambda hosts: hosts["gpu01"].update(ansible_host="10.203.7.11"),
+        "10.203.7.11 is not a host address of 10.203.6.0/24",
+        id="outside",
+    ),
+    pytest.param(
+        lambda hosts: hosts["gpu01"].update(ansible_host="10.203.6.255"), "is not a host address", id="broadcast"
+    ),
+    pytest.param(
+        lambda hosts: hosts["gpu01"].update(ansible_host="10.203.6.2"),
+        "10.203.6.2 is taken",
+        id="the repository server's",
+    ),
+    pytest.param(
+        lambda hosts: hosts["gpu01"].update(ansible_host="10.203.6.12"),
+        "gpu02: address 10.203.6.12 is also that of gpu01",
+        id="twice",
+    ),
+    pytest.param(
+        lambda hosts: hosts.update(repo=dict(hosts.pop("gpu01"))), "repo: this name is taken", id="reserved name"
+    ),
+    pytest.param(
+        lambda hosts: hosts.update(gpu_1=dict(hosts.pop("gpu01"))),
+        "gpu_1: a sandbox host's name must match",
+        id="odd name",
+    ),
+]
+
+
+@pytest.mark.parametrize(("edit", "message"), MISTAKES)
+def test_a_mistake_in_an_inventory_is_named_before_anything_starts(edit: Edit, message: str):
+    listing = copy.deepcopy(LISTING)
+    edit(listing["_meta"]["hostvars"])
+    with pytest.raises(UsageError) as caught:
+        inventory.parse("hosts.yml", listing)
+    assert message in str(caught.value)
+    assert str(caught.value).startswith("hosts.yml: ")
+
+
+def test_all_mistakes_of_an_inventory_are_named_at_once():
+    listing = copy.deepcopy(LISTING)
+    listing["_meta"]["hostvars"]["gpu01"]["ansible_host"] = "10.203.7.11"
+    listing["_meta"]["hostvars"]["gpu02"]["ansible_host"] = "10.203.6.1"
+    with pytest.raises(UsageError) as caught:
+        inventory.parse("hosts.yml", listing)
+    assert len(str(caught.value).splitlines()) == 2
+
+
+def test_a_real_inventory_is_read_by_ansible_itself_with_group_variables(tmp_path: Path):
+    (tmp_path / "group_vars").mkdir()
+    (tmp_path / "group_vars" / "all.yml").write_text("sandbox_lab: demo\nsandbox_subnet: 10.203.6.0/24\n")
+    (tmp_path / "hosts.ini").write_text("[gpu_servers]\ngpu01 ansible_host=10.203.6.11 sandbox_image=debian12\n")
+    assert inventory.load(str(tmp_path)).hosts[0].image == "debian12"
+
+
+def test_a_missing_or_unreadable_inventory_is_an_error(tmp_path: Path):
+    with pytest.raises(UsageError, match="no inventory at"):
+        inventory.load(str(tmp_path / "nowhere"))
+    (tmp_path / "hosts.ini").write_text("[gpu_servers\n")
+    with pytest.raises(UsageError, match="Ansible cannot read this inventory"):
+        inventory.load(str(tmp_path / "hosts.ini"))
+
+
+# --- what is cached, and under which name --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    folder = tmp_path / "tree"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "a").write_text("1")
+    (folder / "sub" / "b").write_text("2")
+    (folder / "link").symlink_to("a")
+    return folder
+
+
+TREE_CHANGES: List[Any] = [
+    pytest.param(lambda tree: (tree / "a").write_text("2"), id="content"),
+    pytest.param(lambda tree: (tree / "a").chmod(0o755), id="mode"),
+    pytest.param(lambda tree: (tree / "a").rename(tree / "c"), id="name"),
+    pytest.param(lambda tree: (tree / "sub" / "b").unlink(), id="removal"),
+    pytest.param(lambda tree: ((tree / "link").unlink(), (tree / "link").symlink_to("sub")), id="link target"),
+]
+
+
+@pytest.mark.parametrize("change", TREE_CHANGES)
+def test_a_digest_changes_with_its_inputs(tree: Path, change: Callable[[Path], Any]):
+    before = cache.digest_of("text", tree)
+    assert cache.digest_of("text", tree) == before
+    change(tree)
+    assert cache.digest_of("text", tree) != before
+
+
+def test_a_digest_keeps_texts_apart_and_ignores_compiled_files(tree: Path):
+    assert cache.digest_of("ab", "c") != cache.digest_of("a", "bc")
+    before = cache.digest_of(tree)
+    (tree / "__pycache__").mkdir()
+    (tree / "__pycache__" / "a.pyc").write_bytes(b"x")
+    assert cache.digest_of(tree) == before
+
+
+def test_images_that_can_be_built_are_named_when_another_is_asked_for():
+    assert {"debian12", "ubuntu2204", "ubuntu2404"} <= set(images.known_images())
+    with pytest.raises(UsageError, match=r"unknown sandbox_image centos9; known: debian12, ubuntu2204"):
+        images.check_known(["debian12", "centos9"])
+
+
+def test_profiles_and_faults_that_exist_are_named_when_another_is_asked_for():
+    with pytest.raises(UsageError, match=r"unknown profile dgx-1; known: .*dgx-h100-8.*none"):
+        simulator.check_known("profiles", ["none", "dgx-1"])
+    with pytest.raises(UsageError, match=r"unknown fault smoke; known: .*lost"):
+        simulator.check_known("faults", ["smoke"])
+
+
+TARGETS = """\
+http://mirror.lan/debian/ bookworm Debian
+http://mirror.lan/debian/ bookworm-updates Debian
+http://mirror.lan/security/ bookworm-security Debian
+http://vendor.lan/apt/ bookworm Vendor
+"""
+SOURCES_ROWS: List[Any] = [
+    pytest.param(
+        TARGETS,
+        [
+            "deb http://mirror.lan/debian/ bookworm main contrib non-free non-free-firmware",
+            "deb http://mirror.lan/debian/ bookworm-updates main contrib non-free non-free-firmware",
+            "deb http://mirror.lan/security/ bookworm-security main contrib non-free non-free-firmware",
+        ],
+        id="a Debian machine with a mirror",
+    ),
+    pytest.param("http://archive.lan/ubuntu/ noble Ubuntu\n", [], id="an Ubuntu machine: mmdebstrap's default"),
+    pytest.param("http://mirror.lan/debian/ trixie Debian\n", [], id="another release: mmdebstrap's default"),
+    pytest.param("file:/srv/debian/ bookworm Debian\n", [], id="a local folder is not reachable from a host"),
+]
+
+
+@pytest.mark.parametrize(("targets", "expected"), SOURCES_ROWS)
+def test_the_archive_of_the_images_is_the_one_this_machine_uses(
+    monkeypatch: pytest.MonkeyPatch, targets: str, expected: List[str]
+):
+    answer = process.Completed(argv=[], rc=0, stdout=targets, stderr="")
+    monkeypatch.setattr(images, "run", lambda argv, **_: answer)
+    monkeypatch.setattr(images.shutil, "which", lambda _: "/usr/bin/apt-get")
+    assert images._sources() == expected
+
+
+def test_a_mirror_named_in_the_environment_wins(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("GPUFLEET_DEBIAN_MIRROR", "http://mirror.lan/debian")
+    assert [line.split()[1] for line in images._sources()] == ["http://mirror.lan/debian"] * 2
+
+
+# --- ssh -----------------------------------------------------------------------------------------------------------
+
+
+def test_ssh_itself_understands_the_configuration_of_a_lab():
+    ssh.write_config(inventory.parse("hosts.yml", LISTING))
+    answer = subprocess.run(
+        ["ssh", "-G", "-F", str(ssh.config_path("demo")), "gpu01"], capture_output=True, text=True, check=True
+    )
+    options = dict(line.split(" ", 1) for line in answer.stdout.splitlines() if " " in line)
+    assert (options["hostname"], options["user"]) == ("10.203.6.11", "root")
+    assert options["identityfile"].strip('"').endswith("/ssh/id_ed25519")
+    assert options["userknownhostsfile"] == "/dev/null"
+
+
+def test_the_key_is_made_once():
+    assert ssh.ensure_key().startswith("ssh-ed25519 ")
+    assert ssh.ensure_key() == ssh.ensure_key()
+
+
+# --- commands ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stoppable() -> Iterator[None]:
+    yield
+    process.allow_again()
+
+
+def test_a_failed_command_shows_its_last_lines():
+    with pytest.raises(LabError) as caught:
+        process.run(["sh", "-c", "echo first; echo wrong >&2; exit 3"])
+    assert "exit status 3" in str(caught.value)
+    assert "wrong" in str(caught.value)
+
+
+def test_a_failed_build_names_its_log(tmp_path: Path):
+    with pytest.raises(LabError, match=rf"wrong\n.*{tmp_path}/build.log"):
+        process.run(["sh", "-c", "echo wrong >&2; exit 3"], log=tmp_path / "build.log")
+
+
+def test_a_missing_command_says_how_to_get_it():
+    with pytest.raises(LabError, match="no-such-command is not installed; 'make setup'"):
+        process.run(["no-such-command"])
+
+
+def test_a_command_that_hangs_is_ended_with_its_children(tmp_path: Path):
+    mark = tmp_path / "pid"
+    with pytest.raises(LabError, match="no answer within 1 s"):
+        process.run(["sh", "-c", f"sleep 60 & echo $! > {mark}; wait"], timeout_s=1)
+    assert not _alive(int(mark.read_text()))
+
+
+def test_stopping_ends_commands_of_all_threads_and_refuses_new_ones(stoppable: None):
+    outcomes: List[str] = []
+
+    def work() -> None:
+        try:
+            process.run(["sleep", "60"])
+        except Interrupted:
+            outcomes.append("interrupted")
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + 10
+    while len(process._RUNNING.processes) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.stop_all()
+    for thread in threads:
+        thread.join(timeout=10)
+    assert outcomes == ["interrupted", "interrupted"]
+    with pytest.raises(Interrupted):
+        process.run(["true"])
+    with pytest.raises(Interrupted):
+        process.pause(0)
+
+
+def _alive(pid: int) -> bool:
+    """Whether a process runs; a zombie that nobody has collected yet does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+# --- the machine's limit -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    file = tmp_path / "max_user_instances"
+    file.write_text("128\n")
+    monkeypatch.setattr(inotify, "LIMIT", file)
+    monkeypatch.setattr(inotify, "FORMER", tmp_path / "run" / "former")
+    return file
+
+
+def test_the_inotify_limit_is_raised_once_and_put_back(limit: Path):
+    inotify.raise_limit()
+    inotify.raise_limit()
+    assert limit.read_text() == "1024\n"
+    inotify.put_back()
+    assert limit.read_text() == "128\n"
+    limit.write_text("256\n")
+    inotify.put_back()
+    assert limit.read_text() == "256\n"
+
+
+def test_a_higher_limit_is_never_lowered(limit: Path):
+    limit.write_text("8192\n")
+    inotify.raise_limit()
+    inotify.put_back()
+    assert limit.read_text() == "8192\n"
+
+
+def test_a_limit_that_somebody_changed_meanwhile_stays(limit: Path):
+    inotify.raise_limit()
+    limit.write_text("4096\n")
+    inotify.put_back()
+    assert limit.read_text() == "4096\n"
+
+
+# --- the command line ----------------------------------------------------------------------------------------------
+
+
+def test_profiles_and_faults_are_listed_without_any_lab(capsys: pytest.CaptureFixture[str]):
+    assert cli.main(["profiles"]) == 0
+    assert cli.main(["faults"]) == 0
+    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert {"dgx-h100-8", "hgx-a100-8", "none", "lost", "xid", "hang", "nvlink_down"} <= set(listed)
+
+
+def test_the_first_process_of_a_host_is_posix_sh():
+    for script in (simulator.SOURCE / "bin" / "lab-init", images.SOURCES / "setup.sh", cache.SANDBOX / "lab"):
+        subprocess.run(["sh", "-n", str(script)], check=True)
