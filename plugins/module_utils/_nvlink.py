@@ -154,7 +154,8 @@ def _status(block: _Block, number: int, body: str) -> bool:
         return False
     block.kinds.add("status")
     # The same link twice with two states: the worse one stands.
-    if block.links.get(number, link).state != INACTIVE:
+    before = block.links.get(number)
+    if before is None or before.state != INACTIVE:
         block.links[number] = link
     return True
 

@@ -1,0 +1,219 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The command `gpu-health`: check this machine, judge recordings, acknowledge Xids.
+
+Its edge (clock, host name, reading what is named on the command line, writing the store) is handed in, so that the
+whole command runs in a test. Exit status: 0 healthy, 1 degraded, 2 failed, 3 unknown or a usage error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import posixpath
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ._health import Judgement, judge
+from ._health_policy import Policy, PolicyError
+from ._host import Host
+from ._observe import ACKNOWLEDGED, BOOT_ID, DEFAULT_TIMEOUT_S, EARLIER, Questions, acknowledged_xids, observe
+from ._pci import normal_bus_id
+from ._prometheus import render_prometheus
+from ._recording import KINDS, observe_recordings
+
+SCHEMA = "gpufleet.health/1"
+EXIT_STATUS = {"healthy": 0, "degraded": 1, "failed": 2, "unknown": 3}
+USAGE_ERROR = 3
+
+
+class Edge:
+    """What the command needs of its surroundings. `write(path, text)` replaces a file as a whole."""
+
+    def __init__(
+        self,
+        host: Host,
+        write: Callable[[str, str], None],
+        now: Callable[[], float],
+        host_name: str,
+        out: Callable[[str], None],
+        err: Callable[[str], None],
+        absolute: Callable[[str], str],
+        is_dir: Callable[[str], bool],
+    ) -> None:
+        self.host, self.write, self.now, self.host_name = host, write, now, host_name
+        self.out, self.err, self.absolute, self.is_dir = out, err, absolute, is_dir
+
+
+class UsageError(Exception):
+    """A command line or a file named on it that cannot be used."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> None:
+        raise UsageError("%s\n%s" % (self.format_usage().strip(), message))
+
+
+def main(argv: Sequence[str], edge: Edge) -> int:
+    try:
+        options = _parser().parse_args(list(argv))
+        command = {"check": _check, "judge": _judge, "ack": _ack}[options.command]
+        return command(options, edge)
+    except (UsageError, PolicyError) as error:
+        edge.err("gpu-health: %s" % error)
+        return USAGE_ERROR
+
+
+def _parser() -> _Parser:
+    parser = _Parser(prog="gpu-health", description="Judge the health of NVIDIA GPUs and their links.")
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+    check = commands.add_parser("check", help="judge this machine; changes nothing without --store")
+    form = check.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true")
+    form.add_argument("--prometheus", action="store_true", help="metrics for node_exporter's textfile collector")
+    check.add_argument("--store", action="store_true", help="keep the error counters for the next check")
+    check.add_argument("--nvidia-smi", default="nvidia-smi", metavar="PATH")
+    check.add_argument("--timeout", type=float, default=DEFAULT_TIMEOUT_S, metavar="S", help="seconds a command")
+    check.add_argument("--expected-gpus", type=_count, metavar="N")
+    check.add_argument("--expected-model", metavar="TEXT")
+    check.add_argument("--policy", metavar="FILE")
+    recorded = commands.add_parser("judge", help="judge recorded outputs: files, or a folder that holds one machine")
+    recorded.add_argument("--json", action="store_true")
+    recorded.add_argument("--kind", choices=KINDS, help="what the files are; without it, their content tells")
+    recorded.add_argument("--model", metavar="TEXT", help="what GPUs they are of, where they do not say so")
+    recorded.add_argument("--expected-gpus", type=_count, metavar="N")
+    recorded.add_argument("--policy", metavar="FILE")
+    recorded.add_argument("paths", nargs="+", metavar="FILE|DIR")
+    ack = commands.add_parser("ack", help="leave out the Xids that were logged until now")
+    ack.add_argument("--reason", required=True, metavar="TEXT")
+    ack.add_argument("--gpu", metavar="BUS_ID", help="only those of this GPU")
+    return parser
+
+
+def _count(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError("%r is not a number of GPUs" % text)
+    return int(text)
+
+
+def _policy(options: Any, edge: Edge) -> Policy:
+    if not options.policy:
+        return Policy()
+    text = edge.host.read_text(edge.absolute(options.policy))
+    if text is None:
+        raise UsageError("policy: %s cannot be read" % options.policy)
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise UsageError("policy: %s is not JSON: %s" % (options.policy, error)) from None
+    if not isinstance(data, dict):
+        raise UsageError("policy: %s must hold an object" % options.policy)
+    return Policy(data)
+
+
+# -- check -----------------------------------------------------------------------------------------------------------
+
+
+def _check(options: Any, edge: Edge) -> int:
+    if options.timeout <= 0:
+        raise UsageError("--timeout must be greater than 0")
+    policy = _policy(options, edge)
+    ask = Questions(options.nvidia_smi, options.timeout)
+    seen = observe(edge.host, ask)
+    found = judge(seen, policy, options.expected_gpus, options.expected_model)
+    if options.store and seen.nvlink_errors is not None and not seen.nvlink_errors.failures:
+        _store(edge, ask)
+    if options.prometheus:
+        edge.out(render_prometheus(found, edge.now()))
+    else:
+        _print(found, options.json, edge)
+    return EXIT_STATUS[found.verdict]
+
+
+def _store(edge: Edge, ask: Questions) -> None:
+    """Keep the counters of this moment, with the boot they belong to."""
+    result = edge.host.run((ask.nvidia_smi, "nvlink", "-e"), timeout_s=ask.timeout_s)
+    boot = (edge.host.read_text(BOOT_ID, 64) or "").strip()
+    if result.ok and boot:
+        data = {"boot_id": boot, "time": edge.now(), "nvlink_errors": result.stdout}
+        edge.write(EARLIER, json.dumps(data, sort_keys=True) + "\n")
+
+
+# -- judge -----------------------------------------------------------------------------------------------------------
+
+
+def _judge(options: Any, edge: Edge) -> int:
+    policy = _policy(options, edge)
+    recordings: List[Tuple[str, str]] = []
+    for path in options.paths:
+        recordings.extend(_recordings(path, edge))
+    seen = observe_recordings(recordings, options.kind)
+    found = judge(seen, policy, options.expected_gpus, model_hint=options.model)
+    _print(found, options.json, edge)
+    return EXIT_STATUS[found.verdict]
+
+
+def _recordings(path: str, edge: Edge) -> List[Tuple[str, str]]:
+    full = edge.absolute(path)
+    if not edge.is_dir(full):
+        text = edge.host.read_text(full)
+        if text is None:
+            raise UsageError("%s cannot be read" % path)
+        return [(path, text)]
+    names = [name for name in edge.host.list_dir(full) if not edge.is_dir(posixpath.join(full, name))]
+    found = [(name, edge.host.read_text(posixpath.join(full, name))) for name in names]
+    if not found:
+        raise UsageError("%s holds no file" % path)
+    return [(name, text) for name, text in found if text is not None]
+
+
+# -- ack -------------------------------------------------------------------------------------------------------------
+
+
+def _ack(options: Any, edge: Edge) -> int:
+    if not options.reason.strip():
+        raise UsageError("--reason must say something")
+    name = "*"
+    if options.gpu:
+        name = normal_bus_id(options.gpu) or ""
+        if not name:
+            raise UsageError("--gpu: %r is not a PCI bus id" % options.gpu)
+    until = dict(acknowledged_xids(edge.host))
+    until[name] = edge.now()
+    text = edge.host.read_text(ACKNOWLEDGED)
+    history = _history(text)
+    history.append({"time": edge.now(), "gpu": name, "reason": options.reason.strip()})
+    edge.write(ACKNOWLEDGED, json.dumps({"until": until, "history": history[-100:]}, sort_keys=True, indent=1) + "\n")
+    edge.out("Xids of %s until now are acknowledged: %s\n" % ("all GPUs" if name == "*" else name, options.reason))
+    return 0
+
+
+def _history(text: Optional[str]) -> List[Mapping[str, Any]]:
+    try:
+        history = json.loads(text or "{}").get("history")
+    except (ValueError, AttributeError):
+        return []
+    return list(history) if isinstance(history, list) else []
+
+
+# -- output ----------------------------------------------------------------------------------------------------------
+
+
+def document(found: Judgement, edge: Edge) -> Dict[str, Any]:
+    """The JSON of `--json`."""
+    data = found.as_dict()
+    data.update(schema=SCHEMA, host=edge.host_name, time=edge.now())
+    return data
+
+
+def _print(found: Judgement, as_json: bool, edge: Edge) -> None:
+    if as_json:
+        edge.out(json.dumps(document(found, edge), sort_keys=True) + "\n")
+        return
+    lines = [found.verdict.upper()]
+    for item in found.findings:
+        lines.append("%-8s %s: %s" % (item["severity"], item["id"], item["message"]))
+        if item["severity"] != "info" and item["remedy"]:
+            lines.append("         -> %s" % item["remedy"])
+    lines.append("looked at: %s" % (", ".join(dict.fromkeys(found.covered)) or "nothing"))
+    edge.out("\n".join(lines) + "\n")

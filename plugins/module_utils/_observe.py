@@ -1,0 +1,311 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Look at this machine's GPUs, once: which commands are run and which files are read, through the `Host` handed in.
+
+Nothing is changed. Every command has a time limit, and one that does not answer ends the questions to the same tool,
+so that the whole is bounded. What cannot exist is not asked for: no NVLink query where no model has links.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ._fabric import UNIT, fabric_needed, parse_unit, version_of
+from ._findings_catalog import build_finding
+from ._gpu_models import is_datacenter, model_of_name
+from ._host import CommandResult, Host
+from ._judge_gpu import HARDWARE_MASK, reasons_mask
+from ._nvlink import NvlinkReading, parse_nvlink
+from ._observation import Observation
+from ._observe_pci import observe_driver, observe_pci
+from ._smi_failure import EXIT_STATUS, GPU_LOST, GPU_UNREACHABLE, NEEDS_RESET, SmiFailure, inforom_corrupted_in
+from ._smi_reading import SmiReading, with_index
+from ._smi_text import parse_smi_csv
+from ._smi_xml import parse_smi_xml
+from ._topology import parse_topology
+from ._xid import parse_kernel_log
+
+SMI, NVLINK, TOPOLOGY, KERNEL_LOG, FABRIC = "nvidia_smi", "nvlink", "topology", "kernel_log", "fabric_manager"
+ALL_SOURCES = (SMI, NVLINK, TOPOLOGY, KERNEL_LOG, FABRIC)
+
+STORE = "/var/lib/gpufleet/health"
+ACKNOWLEDGED = STORE + "/acknowledged.json"
+EARLIER = STORE + "/earlier.json"
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+DEFAULT_TIMEOUT_S = 30.0
+_MAX_GPUS = 16
+_KERNEL_LINES = "100000"
+_THROTTLE_SAMPLES, _THROTTLE_INTERVAL_S = 4, 5
+_SETTLE_UPTIME_S, _SETTLE_TRIES, _SETTLE_INTERVAL_S = 600, 3, 10
+"""A GPU registers with the fabric in seconds after boot: within this uptime `In Progress` is read again."""
+_OF_ONE_GPU = (GPU_LOST, GPU_UNREACHABLE, NEEDS_RESET)
+
+
+@dataclass(frozen=True)
+class Questions:
+    """What to ask: path of nvidia-smi, seconds a command may take, and which sources."""
+
+    nvidia_smi: str = "nvidia-smi"
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    sources: Tuple[str, ...] = ALL_SOURCES
+    samples: bool = True
+
+
+def observe(host: Host, ask: Questions) -> Observation:
+    seen = Observation(live=True, pci=observe_pci(host), driver=observe_driver(host, ask_modinfo=False))
+    seen = replace(seen, covered=("pci",) if seen.pci.readable else ())
+    if SMI in ask.sources:
+        seen = _ask_smi(host, ask, seen)
+    if not _hangs(seen):
+        if NVLINK in ask.sources and _may_have_links(seen):
+            seen = _ask_nvlink(host, ask, seen)
+        if TOPOLOGY in ask.sources and _may_have_links(seen) and _count(seen) > 1 and not _hangs(seen):
+            seen = _ask_topology(host, ask, seen)
+    if KERNEL_LOG in ask.sources and (seen.pci.gpus or _count(seen)):
+        seen = _read_kernel_log(host, ask, seen)
+    if FABRIC in ask.sources:
+        seen = _ask_fabric(host, ask, seen)
+    return seen
+
+
+def _run(host: Host, ask: Questions, *arguments: str) -> CommandResult:
+    return host.run((ask.nvidia_smi,) + arguments, timeout_s=ask.timeout_s)
+
+
+def _note(seen: Observation, finding_id: str, result: CommandResult) -> Observation:
+    text = result.describe()
+    return replace(seen, findings=seen.findings + (build_finding(finding_id, text, "an answer", detail=text),))
+
+
+def _hangs(seen: Observation) -> bool:
+    return any(item["id"] in ("smi_timeout", "smi_missing") for item in seen.findings)
+
+
+def _count(seen: Observation) -> int:
+    return len(seen.smi.gpus) if seen.smi is not None else 0
+
+
+# -- nvidia-smi ------------------------------------------------------------------------------------------------------
+
+
+def _ask_smi(host: Host, ask: Questions, seen: Observation) -> Observation:
+    result = _run(host, ask, "-q", "-x")
+    if result.missing:
+        return _note(seen, "smi_missing", result) if seen.pci.gpus or not seen.pci.readable else seen
+    if result.timed_out:
+        return _note(seen, "smi_timeout", result)
+    reading = parse_smi_xml(_both(result))
+    if result.truncated:
+        reading = replace(reading, incomplete=reading.incomplete + ("the output is longer than is believable",))
+    failures = reading.failures
+    if result.rc not in (0, None) and not failures:
+        failures = (SmiFailure(EXIT_STATUS.get(result.rc, "smi_failed"), result.describe()),)
+    reading = replace(reading, failures=failures)
+    if not reading.gpus and any(failure.kind in _OF_ONE_GPU for failure in failures):
+        reading = _ask_each(host, ask, seen, reading)
+    seen = replace(seen, smi=reading, covered=seen.covered + (("nvidia_smi",) if reading.gpus else ()))
+    if not reading.gpus:
+        return seen
+    seen = _settle_fabric(host, ask, seen)
+    seen = _ask_table(host, ask, seen)
+    return _sample_throttling(host, ask, seen) if ask.samples and not _hangs(seen) else seen
+
+
+def _both(result: CommandResult) -> str:
+    """Errors come on either stream."""
+    return result.stdout + ("\n" + result.stderr if result.stderr.strip() else "")
+
+
+def _ask_each(host: Host, ask: Questions, seen: Observation, first: SmiReading) -> SmiReading:
+    """One GPU that cannot be opened makes every query fail; `-i INDEX` still answers for the others."""
+    gpus: List[Any] = []
+    failures = list(first.failures)
+    incomplete: List[str] = []
+    driver = cuda = None
+    total = len(seen.pci.gpus) or _MAX_GPUS
+    for index in range(total):
+        result = _run(host, ask, "-q", "-x", "-i", str(index))
+        if result.timed_out:
+            incomplete.append("GPU %d does not answer" % index)
+            break
+        reading = with_index(parse_smi_xml(_both(result)), index)
+        if len(reading.gpus) == 1:
+            gpus.extend(reading.gpus)
+            driver, cuda = driver or reading.driver_version, cuda or reading.cuda_version
+            incomplete.extend(text for text in reading.incomplete if "attached_gpus" not in text)
+            continue
+        failures.extend(item for item in reading.failures if item.kind in _OF_ONE_GPU and item not in failures)
+        if not any(item.kind in _OF_ONE_GPU for item in reading.failures) and not seen.pci.gpus:
+            break
+    return SmiReading("xml", tuple(gpus), driver, cuda, None, tuple(_one_each(failures)), (), tuple(incomplete))
+
+
+def _one_each(failures: Sequence[SmiFailure]) -> List[SmiFailure]:
+    """The same GPU's failure once: by bus id where any text has it, else by index."""
+    found: Dict[Any, SmiFailure] = {}
+    for failure in failures:
+        found.setdefault((failure.kind, failure.bus_id or failure.index), failure)
+    return list(found.values())
+
+
+def _ask_table(host: Host, ask: Questions, seen: Observation) -> Observation:
+    """A corrupted InfoROM is told by the plain table alone: `-q -x` exits 0 and says nothing (microsoft/pai#3756)."""
+    result = _run(host, ask)
+    if result.timed_out:
+        return _note(seen, "smi_timeout", result)
+    corrupted = tuple(inforom_corrupted_in(_both(result)))
+    reading = replace(seen.smi, inforom_corrupted=tuple(sorted(set(seen.smi.inforom_corrupted + corrupted))))
+    return replace(seen, smi=reading)
+
+
+def _settle_fabric(host: Host, ask: Questions, seen: Observation) -> Observation:
+    for _try in range(_SETTLE_TRIES):
+        waiting = any((gpu.get("fabric_state") or "").lower() == "in progress" for gpu in seen.smi.gpus)
+        if not waiting or not ask.samples or _uptime_s(host) > _SETTLE_UPTIME_S:
+            break
+        host.run(("sleep", str(_SETTLE_INTERVAL_S)), timeout_s=_SETTLE_INTERVAL_S + 5)
+        again = _run(host, ask, "-q", "-x")
+        if again.timed_out:
+            return _note(seen, "smi_timeout", again)
+        reading = parse_smi_xml(_both(again))
+        if not reading.gpus:
+            break
+        seen = replace(seen, smi=reading)
+    return seen
+
+
+def _uptime_s(host: Host) -> float:
+    words = (host.read_text("/proc/uptime", 128) or "").split()
+    try:
+        return float(words[0])
+    except (IndexError, ValueError):
+        return float("inf")
+
+
+def _sample_throttling(host: Host, ask: Questions, seen: Observation) -> Observation:
+    """More samples only where the first one shows hardware throttling."""
+    if not any(reasons_mask(gpu) & HARDWARE_MASK for gpu in seen.smi.gpus):
+        return seen
+    samples: Dict[str, List[int]] = {}
+    field = "clocks_event_reasons.active"
+    for _sample in range(_THROTTLE_SAMPLES):
+        host.run(("sleep", str(_THROTTLE_INTERVAL_S)), timeout_s=_THROTTLE_INTERVAL_S + 5)
+        result = _run(host, ask, "--query-gpu=pci.bus_id,%s" % field, "--format=csv,noheader")
+        if result.rc == 2:
+            # Before 535.54 the field had its old name.
+            field = "clocks_throttle_reasons.active"
+            result = _run(host, ask, "--query-gpu=pci.bus_id,%s" % field, "--format=csv,noheader")
+        reading = parse_smi_csv(result.stdout, ("pci.bus_id", field))
+        for gpu in reading.gpus if result.rc == 0 and not reading.incomplete else ():
+            if gpu.bus_id and gpu.get("reasons_active") is not None:
+                samples.setdefault(gpu.bus_id, []).append(gpu.get("reasons_active"))
+        if result.rc != 0 or reading.incomplete:
+            break
+    return replace(seen, throttle_samples=samples)
+
+
+# -- NVLink and topology ---------------------------------------------------------------------------------------------
+
+
+def _may_have_links(seen: Observation) -> bool:
+    """A model with links, or one that is not known and is no desktop card."""
+    for gpu in seen.smi.gpus if seen.smi is not None else ():
+        model = model_of_name(gpu.name)
+        if model.has_nvlink if model else is_datacenter(gpu.name, gpu.get("product_brand")) is not False:
+            return True
+    return False
+
+
+def _ask_nvlink(host: Host, ask: Questions, seen: Observation) -> Observation:
+    status = _run(host, ask, "nvlink", "-s")
+    if status.timed_out:
+        return _note(seen, "smi_timeout", status)
+    seen = replace(seen, nvlink_status=_nvlink(status), covered=seen.covered + ("nvlink_status",))
+    errors = _run(host, ask, "nvlink", "-e")
+    if errors.timed_out:
+        return _note(seen, "smi_timeout", errors)
+    return replace(
+        seen,
+        nvlink_errors=_nvlink(errors),
+        nvlink_earlier=earlier_reading(host),
+        covered=seen.covered + ("nvlink_errors",),
+    )
+
+
+def _nvlink(result: CommandResult) -> NvlinkReading:
+    reading = parse_nvlink(_both(result))
+    if result.rc not in (0, None) and not reading.failures:
+        return replace(reading, failures=(SmiFailure("smi_failed", result.describe()),))
+    return reading
+
+
+def earlier_reading(host: Host) -> Optional[NvlinkReading]:
+    """The counters that `gpu-health check --store` wrote earlier in this boot; a reboot sets the counters to zero."""
+    stored = _json(host, EARLIER)
+    boot = (host.read_text(BOOT_ID, 64) or "").strip()
+    if not boot or stored.get("boot_id") != boot or not isinstance(stored.get("nvlink_errors"), str):
+        return None
+    return parse_nvlink(stored["nvlink_errors"])
+
+
+def _ask_topology(host: Host, ask: Questions, seen: Observation) -> Observation:
+    result = _run(host, ask, "topo", "-m")
+    if result.timed_out:
+        return _note(seen, "smi_timeout", result)
+    return replace(seen, topologies=(parse_topology(_both(result)),), covered=seen.covered + ("topology",))
+
+
+# -- kernel log and Fabric Manager -----------------------------------------------------------------------------------
+
+
+def _read_kernel_log(host: Host, ask: Questions, seen: Observation) -> Observation:
+    """The journal of this boot, with times; the ring buffer where there is no journal of the kernel."""
+    commands = (
+        ("journalctl", "-k", "-b", "-q", "--no-pager", "-o", "short-unix", "-n", _KERNEL_LINES),
+        ("dmesg",),
+    )
+    for command in commands:
+        result = host.run(command, timeout_s=ask.timeout_s)
+        if result.rc == 0 and result.stdout.strip():
+            return replace(
+                seen,
+                kernel=parse_kernel_log(result.stdout),
+                acknowledged=acknowledged_xids(host),
+                covered=seen.covered + ("kernel_log",),
+            )
+    return _note(seen, "kernel_log_unreadable", result)
+
+
+def acknowledged_xids(host: Host) -> Mapping[str, float]:
+    """{"*" or bus id: seconds since 1970} up to which a person has seen the Xids (`gpu-health ack`)."""
+    data = _json(host, ACKNOWLEDGED).get("until")
+    if not isinstance(data, dict):
+        return {}
+    return {str(name): float(time) for name, time in data.items() if isinstance(time, (int, float))}
+
+
+def _json(host: Host, path: str) -> Dict[str, Any]:
+    text = host.read_text(path)
+    try:
+        data = json.loads(text) if text else {}
+    except ValueError:
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _ask_fabric(host: Host, ask: Questions, seen: Observation) -> Observation:
+    if not fabric_needed(seen.pci):
+        return seen
+    show = ("systemctl", "show", UNIT, "--no-pager", "-p", "LoadState,ActiveState,SubState,NRestarts,Result")
+    result = host.run(show, timeout_s=ask.timeout_s)
+    unit = parse_unit(result.stdout)
+    if not unit.readable:
+        return _note(seen, "fabric_manager_unreadable", result)
+    if unit.load == "loaded":
+        version = host.run(("nv-fabricmanager", "--version"), timeout_s=ask.timeout_s)
+        unit = replace(unit, version=version_of(_both(version)))
+    return replace(seen, fabric_unit=unit, covered=seen.covered + ("fabric_manager",))
