@@ -9,18 +9,17 @@ whole command runs in a test. Exit status: 0 healthy, 1 degraded, 2 failed, 3 un
 
 from __future__ import annotations
 
-import argparse
 import json
 import posixpath
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from ._health import Judgement, judge
 from ._health_policy import Policy, PolicyError
 from ._host import Host
-from ._observe import ACKNOWLEDGED, BOOT_ID, DEFAULT_TIMEOUT_S, EARLIER, Questions, acknowledged_xids, observe
+from ._observe import ACKNOWLEDGED, BOOT_ID, EARLIER, Questions, acknowledged_xids, observe
 from ._pci import normal_bus_id
 from ._prometheus import render_prometheus
-from ._recording import KINDS, observe_recordings
+from ._recording import observe_recordings
 
 SCHEMA = "gpufleet.health/1"
 EXIT_STATUS = {"healthy": 0, "degraded": 1, "failed": 2, "unknown": 3}
@@ -49,51 +48,13 @@ class UsageError(Exception):
     """A command line or a file named on it that cannot be used."""
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> None:
-        raise UsageError("%s\n%s" % (self.format_usage().strip(), message))
-
-
-def main(argv: Sequence[str], edge: Edge) -> int:
+def run(options: Any, edge: Edge) -> int:
+    """Run the parsed command line (attributes as argparse names them); returns the exit status."""
     try:
-        options = _parser().parse_args(list(argv))
-        command = {"check": _check, "judge": _judge, "ack": _ack}[options.command]
-        return command(options, edge)
+        return {"check": _check, "judge": _judge, "ack": _ack}[options.command](options, edge)
     except (UsageError, PolicyError) as error:
         edge.err("gpu-health: %s" % error)
         return USAGE_ERROR
-
-
-def _parser() -> _Parser:
-    parser = _Parser(prog="gpu-health", description="Judge the health of NVIDIA GPUs and their links.")
-    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
-    check = commands.add_parser("check", help="judge this machine; changes nothing without --store")
-    form = check.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true")
-    form.add_argument("--prometheus", action="store_true", help="metrics for node_exporter's textfile collector")
-    check.add_argument("--store", action="store_true", help="keep the error counters for the next check")
-    check.add_argument("--nvidia-smi", default="nvidia-smi", metavar="PATH")
-    check.add_argument("--timeout", type=float, default=DEFAULT_TIMEOUT_S, metavar="S", help="seconds a command")
-    check.add_argument("--expected-gpus", type=_count, metavar="N")
-    check.add_argument("--expected-model", metavar="TEXT")
-    check.add_argument("--policy", metavar="FILE")
-    recorded = commands.add_parser("judge", help="judge recorded outputs: files, or a folder that holds one machine")
-    recorded.add_argument("--json", action="store_true")
-    recorded.add_argument("--kind", choices=KINDS, help="what the files are; without it, their content tells")
-    recorded.add_argument("--model", metavar="TEXT", help="what GPUs they are of, where they do not say so")
-    recorded.add_argument("--expected-gpus", type=_count, metavar="N")
-    recorded.add_argument("--policy", metavar="FILE")
-    recorded.add_argument("paths", nargs="+", metavar="FILE|DIR")
-    ack = commands.add_parser("ack", help="leave out the Xids that were logged until now")
-    ack.add_argument("--reason", required=True, metavar="TEXT")
-    ack.add_argument("--gpu", metavar="BUS_ID", help="only those of this GPU")
-    return parser
-
-
-def _count(text: str) -> int:
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError("%r is not a number of GPUs" % text)
-    return int(text)
 
 
 def _policy(options: Any, edge: Edge) -> Policy:
