@@ -26,7 +26,7 @@ XID_TEXT = {
 
 TABLE = {
     "lost": (
-        "fell off the bus: nvidia-smi cannot get its handle (rc 15), PCI registers read as ones, Xid 79 in the kernel log",
+        "fell off the bus: nvidia-smi cannot get its handle (rc 15), PCI registers read as ones, Xid 79 is logged",
         "gone after a reboot",
     ),
     "xid": ("writes Xid 48 to the kernel log, `xid=N` another one; nothing else changes", "gone after a reboot"),

@@ -25,7 +25,7 @@ def load(path: str = VOLATILE) -> dict:
         return {}
 
 
-class changing:  # noqa: N801 - used as a statement: `with changing() as content`
+class changing:
     """Give the content of a state file; what the block made of it is stored when the block ends without an error."""
 
     def __init__(self, path: str = VOLATILE):
@@ -34,7 +34,7 @@ class changing:  # noqa: N801 - used as a statement: `with changing() as content
 
     def __enter__(self) -> dict:
         os.makedirs(os.path.dirname(self.target), exist_ok=True)
-        self.lock = open(self.target + ".lock", "a", encoding="utf-8")  # noqa: SIM115 - closed in __exit__
+        self.lock = open(self.target + ".lock", "a", encoding="utf-8")
         fcntl.flock(self.lock, fcntl.LOCK_EX)
         self.content = load(self.path)
         return self.content

@@ -79,7 +79,7 @@ def make_nodes(folder: str, gpus: int, switches: int, real: bool) -> None:
 def build_numa(folder: str, nodes: list) -> None:
     """Write /sys/devices/system/node entries for the declared NUMA nodes."""
     listing = "0" if len(nodes) == 1 else f"0-{len(nodes) - 1}"
-    _files(folder, {name: listing for name in ("online", "possible", "has_cpu", "has_memory", "has_normal_memory")})
+    _files(folder, dict.fromkeys(("online", "possible", "has_cpu", "has_memory", "has_normal_memory"), listing))
     for number, node in enumerate(nodes):
         total = node["memory_mib"] * 1024
         meminfo = f"Node {number} MemTotal:       {total} kB\nNode {number} MemFree:        {total - 4194304} kB"

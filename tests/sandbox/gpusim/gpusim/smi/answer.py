@@ -1,6 +1,7 @@
 """How the tool ends: exit codes, and the texts that stand in for an answer. All of them go to stdout."""
 
-OK, BAD_ARGUMENT, NO_PERMISSION, NOT_FOUND, NO_DRIVER, NO_LIBRARY, LOST, MISMATCH, OTHER = 0, 2, 4, 6, 9, 12, 15, 18, 255
+OK, BAD_ARGUMENT, NO_PERMISSION, NOT_FOUND = 0, 2, 4, 6
+NO_DRIVER, NO_LIBRARY, LOST, MISMATCH, OTHER = 9, 12, 15, 18, 255
 
 NO_DRIVER_TEXT = (
     "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. "

@@ -14,6 +14,10 @@ VALUES = {
 }  # fmt: skip
 QUERIES = ("query-gpu", "query-compute-apps", "query-remapped-rows")
 SETTERS = ("persistence-mode", "power-limit")
+MODES = {
+    "nvlink": {"-s": "s", "--status": "s", "-e": "e", "--errorcounters": "e", "-c": "c", "--capabilities": "c"},
+    "topo": {"-m": "m", "--matrix": "m"},
+}
 HELP = "Please run 'nvidia-smi -h' for help."
 
 
@@ -76,14 +80,12 @@ def _read(argv: list) -> dict:
 
 
 def _sub_command(name: str, argv: list) -> Wanted:
-    modes = {"nvlink": {"-s": "s", "--status": "s", "-e": "e", "--errorcounters": "e", "-c": "c", "--capabilities": "c"}}
-    modes["topo"] = {"-m": "m", "--matrix": "m"}
     wanted = Wanted(name)
     rest = list(argv)
     while rest:
         option, equals, value = rest.pop(0).partition("=")
-        if option in modes[name]:
-            wanted.mode = modes[name][option]
+        if option in MODES[name]:
+            wanted.mode = MODES[name][option]
         elif option in ("-i", "--id", "-l", "--link") and (equals or rest):
             value = value if equals else rest.pop(0)
             if option in ("-i", "--id"):

@@ -62,8 +62,8 @@ def render(machine, gpus: list, version: str) -> str:
     column = 55 if driver.branch(version) >= 590 else 43
     root = ElementTree.fromstring(document.render(machine, gpus, version).split("\n", 2)[2])
     lines = ["", "==============NVSMI LOG==============", ""]
-    for tag, name in (("timestamp", "Timestamp"), ("driver_version", "Driver Version"), ("cuda_version", "CUDA Version")):
-        lines.append(_line(name, root.findtext(tag), 0, column))
+    for name in ("Timestamp", "Driver Version", "CUDA Version"):
+        lines.append(_line(name, root.findtext(name.lower().replace(" ", "_")), 0, column))
     lines += ["", _line("Attached GPUs", root.findtext("attached_gpus"), 0, column)]
     for element in root.findall("gpu"):
         lines.append("GPU " + element.get("id"))

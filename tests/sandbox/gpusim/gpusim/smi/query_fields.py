@@ -1,4 +1,7 @@
-"""Fields of `--query-gpu`: name → (unit, value). A value is a constant, or a function of (context, GPU); None is N/A."""
+"""Fields of `--query-gpu`: name → (unit, value).
+
+A value is a constant, or a function of (context, GPU). None is N/A.
+"""
 
 import time
 

@@ -54,6 +54,6 @@ def _gpu(one) -> list:
     mig = "Disabled" if model["mig"] else "N/A"
     return [
         f"|{one.index:>4}  {name:<27}    {persistence:<3} |   {one.bus_id} Off |{ecc:>21} |",
-        f"| N/A {one.temperature_c:>4}C    P0 {power:>24} |{memory:>23} |{'0%':>8} {'Default':>12} |",
+        f"| N/A {one.temperature_c:>4}C    P0 {power:>23} |{memory:>23} |{'0%':>8} {'Default':>12} |",
         f"|{'':<41}|{'':<24}|{mig:>21} |",
     ]
