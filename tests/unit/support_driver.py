@@ -32,7 +32,8 @@ SWITCH_A100, SWITCH_H100 = "1af1", "22a3"
 def pci(gpus: Sequence[str] = (H100,) * 8, switches: Sequence[str] = (), nvlink5: Sequence[str] = ()):
     """A PCI bus with GPUs (class 0302) and NVSwitches (class 0680), one bus number each."""
     devices = []
-    for number, (device, class_code) in enumerate([(g, "0x030200") for g in gpus] + [(s, "0x068000") for s in switches]):
+    functions = [(gpu, "0x030200") for gpu in gpus] + [(switch, "0x068000") for switch in switches]
+    for number, (device, class_code) in enumerate(functions):
         attributes = {"vendor": "0x10de", "device": "0x" + device, "class": class_code}
         devices.append(pci_device("0000:%02x:00.0" % (0x10 + number), attributes))
     return classify_pci(devices, nvlink5)
@@ -84,11 +85,11 @@ OFFERED.update(
 )
 
 # A machine that carries branch 580 with Fabric Manager, as a run leaves it.
-SET_580 = {
-    name: "580.178.04-1ubuntu1"
-    for name in ("nvidia-open-580", "nvidia-driver-580-open", "nvidia-dkms-580-open", "libnvidia-compute-580",
-                 "nvidia-kernel-common-580", "nvidia-utils-580", "nvidia-fabricmanager", "libnvidia-nscq")
-}
+SET_580 = dict.fromkeys(
+    ("nvidia-open-580", "nvidia-driver-580-open", "nvidia-dkms-580-open", "libnvidia-compute-580",
+     "nvidia-kernel-common-580", "nvidia-utils-580", "nvidia-fabricmanager", "libnvidia-nscq"),
+    "580.178.04-1ubuntu1",
+)
 UNITS_UP = {
     PERSISTENCED: Unit("loaded", "active", "running", "enabled",
                        "/usr/bin/nvidia-persistenced --user nvpd --persistence-mode --verbose", 0, False,

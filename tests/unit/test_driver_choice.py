@@ -181,6 +181,7 @@ def test_what_cannot_work_is_refused_with_a_way_out(machine, wish, code, remedy)
         pytest.param(
             bare(secure_boot=True, key_enrolled=False,
                  policies=offers(("nvidia-driver-580-server-open", "nvidia-utils-580-server",
+                                  "linux-modules-nvidia-580-server-open-5.15.0-164-generic",
                                   "linux-modules-nvidia-580-server-open-generic"), "580.178.04-0ubuntu0.22.04.1")),
             {"source": "ubuntu"}, id="prebuilt modules of the archive"),
     ],
@@ -220,17 +221,22 @@ def test_a_named_version_has_no_stand_in():
     assert choose_driver(bare(policies=lacking), wishes(version="580.178.04")).version == "580.178.04"
 
 
-# facts 1.7: the metapackage for this kernel's flavour, and DKMS where the archive has none for it
+# facts 1.7: modules of the archive only where it has them for the kernel that will boot; else DKMS
 @pytest.mark.parametrize(
-    "flavour, offered, dkms",
+    "release, flavour, offered, dkms",
     [
-        ("generic", ("linux-modules-nvidia-580-server-open-generic",), False),
-        ("generic-hwe-22.04", ("linux-modules-nvidia-580-server-open-generic",), True),
-        ("aws", ("linux-modules-nvidia-580-server-open-aws",), False),
-        ("custom", (), True),
+        ("5.15.0-164-generic", "generic", ("5.15.0-164-generic", "generic"), False),
+        ("6.8.0-90-generic", "generic-hwe-22.04", ("6.8.0-90-generic", "generic-hwe-22.04"), False),
+        ("6.8.0-90-generic", "generic-hwe-22.04", ("5.15.0-164-generic", "generic"), True),
+        ("5.15.0-1090-aws", "aws", ("5.15.0-1090-aws", "aws"), False),
+        ("5.15.0-1091-aws", "aws", ("5.15.0-1090-aws", "aws"), True),
+        ("5.15.7-custom", "custom", (), True),
     ],
 )
-def test_the_archives_own_modules_are_taken_where_they_fit_the_kernel(flavour, offered, dkms):
-    machine = bare(kernel_flavour=flavour, policies=offers(offered, "5.15.0-164.174+1"))
+def test_the_archives_own_modules_are_taken_where_they_fit_the_kernel(release, flavour, offered, dkms):
+    prefix = "linux-modules-nvidia-580-server-open-"
+    machine = bare(boot_kernel=release, kernel_flavour=flavour,
+                   policies=offers([prefix + part for part in offered], "5.15.0-164.174+1"))
     choice = choose_driver(machine, wishes(source="ubuntu"))
     assert choice.dkms is dkms
+    assert dkms or choice.packages.free == (prefix + release, prefix + flavour)
