@@ -63,7 +63,7 @@ def choose_driver(observed: Observed, wishes: Wishes) -> Choice:
     dkms = _choose_dkms(observed, wishes, source, branch, flavour, reasons)
     version = _choose_version(observed, wishes, source, branch, flavour, reasons)
     packages = package_set(
-        source, observed.os_id, branch.number, version, flavour, needs, observed.kernel_flavour, dkms
+        source, observed.os_id, branch.number, version, flavour, needs, observed.kernel, dkms
     )
     return Choice(
         source, repository, branch, version, bool(wishes.version), flavour, dkms, needs, packages, tuple(reasons)
@@ -285,7 +285,7 @@ def _choose_dkms(
         return wishes.modules == "dkms"
     needs = Needs()
     prebuilt = package_set(
-        source, observed.os_id, branch.number, "", flavour, needs, observed.kernel_flavour, False
+        source, observed.os_id, branch.number, "", flavour, needs, observed.kernel, False
     ).modules[0]
     present = observed.packages.get(prebuilt)
     if present is not None and present.installed:
@@ -307,7 +307,7 @@ def _choose_version(
     if wishes.version:
         return wishes.version
     packages = package_set(
-        source, observed.os_id, branch.number, "", flavour, Needs(), observed.kernel_flavour, source == "nvidia"
+        source, observed.os_id, branch.number, "", flavour, Needs(), observed.kernel, source == "nvidia"
     )
     anchor = packages.driver[0]
     known = branch.newest

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, Mapping, Optional, Tuple
 
 from ._dpkg import Package, Policy
+from ._driver_packages import Kernel
 from ._pci import PciInventory
 
 PERSISTENCED = "nvidia-persistenced.service"
@@ -118,3 +119,7 @@ class Observed:
     boot_id: Optional[str] = None
     today: str = ""
     policies: Optional[Mapping[str, Policy]] = None
+
+    @property
+    def kernel(self) -> Kernel:
+        return Kernel(self.kernel_flavour, self.boot_kernel or "")

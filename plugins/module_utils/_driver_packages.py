@@ -100,13 +100,22 @@ def repository_of(os_id: str, os_version: str) -> Optional[str]:
     return REPOSITORY_OF.get((os_id, os_version))
 
 
+@dataclass(frozen=True)
+class Kernel:
+    """The kernel that will boot: `flavour` is the tail of its metapackage (``generic``, ``aws``); `release` may be
+    empty where no kernel is to be seen."""
+
+    flavour: str
+    release: str
+
+
 def package_set(
-    source: str, os_id: str, branch: int, version: str, flavour: str, needs: Needs, kernel_flavour: str, dkms: bool
+    source: str, os_id: str, branch: int, version: str, flavour: str, needs: Needs, kernel: Kernel, dkms: bool
 ) -> PackageSet:
-    """The names to ask apt for. `kernel_flavour` is the tail of the kernel release (``generic``, ``aws``)."""
+    """The names to ask apt for."""
     if source == "nvidia":
         return _nvidia(os_id, branch, version, flavour, needs)
-    return _ubuntu(branch, flavour, needs, kernel_flavour, dkms)
+    return _ubuntu(branch, flavour, needs, kernel, dkms)
 
 
 def _nvidia(os_id: str, branch: int, version: str, flavour: str, needs: Needs) -> PackageSet:
@@ -128,15 +137,18 @@ def _nvidia(os_id: str, branch: int, version: str, flavour: str, needs: Needs) -
     )
 
 
-def _ubuntu(branch: int, flavour: str, needs: Needs, kernel_flavour: str, dkms: bool) -> PackageSet:
+def _ubuntu(branch: int, flavour: str, needs: Needs, kernel: Kernel, dkms: bool) -> PackageSet:
+    """The metapackage of prebuilt modules follows kernel upgrades; while it is on hold the package of this kernel has
+    to be named too."""
     tail = "-open" if flavour == "open" else ""
-    prebuilt = "linux-modules-nvidia-%d-server%s-%s" % (branch, tail, kernel_flavour)
+    prefix = "linux-modules-nvidia-%d-server%s-" % (branch, tail)
+    prebuilt = tuple(prefix + part for part in (kernel.release, kernel.flavour) if part)
     return PackageSet(
         pin=None,
         driver=("nvidia-driver-%d-server%s" % (branch, tail), "nvidia-utils-%d-server" % branch),
         fabric=_fabric("-%d" % branch, needs),
-        free=(() if dkms else (prebuilt,)) + (("nvlsm", "infiniband-diags") if needs.nvlink5 else ()),
-        modules=("nvidia-dkms-%d-server%s" % (branch, tail),) if dkms else (prebuilt,),
+        free=(() if dkms else prebuilt) + (("nvlsm", "infiniband-diags") if needs.nvlink5 else ()),
+        modules=("nvidia-dkms-%d-server%s" % (branch, tail),) if dkms else prebuilt[:1],
         dkms=dkms,
     )
 

@@ -186,7 +186,7 @@ def _plan_packages(observed: Observed, choice: Choice, plan: Plan, updated: bool
     unlisted = choice.source == "nvidia" and not (observed.lists_present and observed.own_source_present)
     if (missing or unlisted) and not updated:
         # Not exact yet: after the update this is planned again. It tells check mode what would come.
-        expected = {name: choice.version + "-*" for name in choice.packages.versioned}
+        expected = dict.fromkeys(choice.packages.versioned, choice.version + "-*")
         expected.update((name, "") for name in choice.packages.free)
         prepare = () if observed.headers_present or not choice.dkms else (observed.headers_package,)
         return replace(
@@ -233,7 +233,7 @@ def _queries(observed: Observed, choice: Choice) -> Tuple[str, ...]:
         names.update(
             package_set(
                 choice.source, observed.os_id, choice.branch.number, choice.version, choice.flavour, choice.needs,
-                observed.kernel_flavour, dkms,
+                observed.kernel, dkms,
             ).modules[0]
             for dkms in (True, False)
         )
@@ -301,13 +301,7 @@ def _module_is(observed: Observed, choice: Choice) -> bool:
 
 
 def _module_packages(observed: Observed, choice: Choice) -> Tuple[str, ...]:
-    names = []
-    for name in choice.packages.modules:
-        exact = None
-        if not choice.dkms and observed.boot_kernel:
-            exact = name[: -len(observed.kernel_flavour)] + observed.boot_kernel
-        names += [n for n in (exact, name) if n and n in observed.packages and observed.packages[n].installed]
-    return tuple(names)
+    return tuple(name for name in choice.packages.modules if _stands(observed, name))
 
 
 def _plan_holds(observed: Observed, wishes: Wishes, choice: Choice, plan: Plan) -> Dict[str, Any]:
@@ -348,7 +342,10 @@ def plan_units(observed: Observed, choice: Choice, plan: Plan) -> Tuple[UnitActi
     daemons of another version would only fail, and after the reboot they start by themselves."""
     if plan.transaction or plan.queries:
         return ()
-    startable = bool(observed.pci.gpus) and not plan.reboot_required
+    return _units(observed, choice, startable=bool(observed.pci.gpus) and not plan.reboot_required)
+
+
+def _units(observed: Observed, choice: Choice, startable: bool) -> Tuple[UnitAction, ...]:
     actions = []
     if _known(observed, PERSISTENCED):
         actions.append(_unit_action(PERSISTENCED, observed.units[PERSISTENCED], startable, persistence_is_on))
@@ -428,10 +425,11 @@ def _drift(observed: Observed, choice: Choice, plan: Plan) -> Tuple[str, ...]:
     if plan.reinstall:
         words.append("the %s module %s was not there for kernel %s" % (
             choice.flavour, choice.version, observed.boot_kernel))
-    for action in plan.units:
+    for action in _units(observed, choice, startable=observed.loaded_version == choice.version):
         words.append("unit %s was not as it should be (%s)" % (
-            action.name, ", ".join(w for w in ("masked" if action.unmask else "", "disabled" if action.enable else "",
-                                               "to be " + action.state if action.state else "") if w)))
+            action.name, ", ".join(filter(None, (
+                action.unmask and "masked", action.enable and "not enabled", action.state and "not running as it should"
+            )))))
     return tuple(words)
 
 
@@ -466,6 +464,7 @@ def plan_as_dict(observed: Observed, wishes: Wishes, plan: Plan) -> Dict[str, An
         },
         "fresh": plan.fresh,
         "pending": plan.pending,
+        "pin": (choice.packages.pin if choice else None) or "",
         "key_file": REPOSITORY_KEYS[choice.repository][0] if choice else "",
         "key_fingerprints": list(allowed_keys(wishes, choice)) if choice else [],
         "needs_keyring": plan.needs_keyring,

@@ -79,7 +79,7 @@ def driver_result(
         )
         return role_result("failed", findings=findings, unproven=["the driver"], versions=versions_of(observed, plan))
     judged, proven, unproven = judge_driver(observed, plan)
-    if check_mode and (plan.pending or plan.queries):
+    if check_mode and (plan.pending or plan.queries or findings):
         findings.append(
             finding(
                 "driver_would_change", "info", "this run would bring the driver set to the wanted state",
@@ -89,7 +89,7 @@ def driver_result(
         )
         unproven = ["the driver: check mode changes nothing, so the outcome was not seen"]
         return role_result(
-            "unknown", findings=findings + drift_findings(plan), unproven=unproven, versions=versions_of(observed, plan)
+            "unknown", findings=findings, unproven=unproven, versions=versions_of(observed, plan)
         )
     findings += judged
     return role_result(
@@ -98,12 +98,12 @@ def driver_result(
     )
 
 
-def drift_findings(plan: Plan) -> List[Finding]:
-    """One info finding per thing that was changed behind the role's back."""
+def drift_findings(drift: Sequence[str], restored: Sequence[str] = ()) -> List[Finding]:
+    """One info finding per thing that was changed behind the role's back. `restored`: paths of files."""
     return [
         finding("driver_drift", "info", text, observed=text, expected="as the last run left it",
                 remedy="The run that reports this restores it.", source=_SOURCE)
-        for text in plan.drift
+        for text in list(drift) + ["file %s was not as it should be" % path for path in restored]
     ]
 
 

@@ -238,7 +238,10 @@ def _judge_counts(seen: Observation, expected: Optional[int]) -> List[Finding]:
             return [build_finding("gpu_count_low", pci, expected, detail="%d of %d" % (pci, expected))]
         return []
     lost = sum(1 for failure in _all_failures(seen) if failure.kind in _OF_ONE_GPU)
-    count = max(len(gpus) + (lost if seen.smi is not None else 0), 0)
+    if seen.smi is not None and seen.smi.incomplete:
+        # What is missing from half an answer may well be there.
+        return found
+    count = len(gpus) + (lost if seen.smi is not None else 0)
     if expected is not None and count < expected:
         text = "%d of %d" % (count, expected)
         found.append(build_finding("gpu_count_low", count, expected, detail=text))
@@ -287,7 +290,7 @@ def _context(seen: Observation, model_hint: Optional[str]) -> LinkContext:
         lost=frozenset(index for index in lost if index is not None),
         mig=frozenset(gpu.index for gpu in gpus if gpu.get("mig_current") and gpu.index is not None),
         hint=None if names else hinted_model(model_hint),
-        complete=bool(names),
+        complete=bool(names) and not (seen.smi is not None and seen.smi.incomplete),
     )
 
 

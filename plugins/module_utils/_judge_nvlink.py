@@ -152,6 +152,9 @@ def _down(gpu: NvlinkGpu, reading: NvlinkReading, model, ref, wanted: Optional[i
         found = [build_finding("nvlink_inactive", INACTIVE, ACTIVE, ref, link=number) for number in inactive]
         known = {link.number for link in gpu.links}
         absent = [number for number in range(wanted) if number not in known][: wanted - len(gpu.links)]
+        if reading.unknown:
+            # Among lines that cannot be read, a link that is not there may be one of them.
+            absent = []
         found += [build_finding("nvlink_missing", "absent", ACTIVE, ref, link=number) for number in absent]
         return found
     usual = _usual_inactive(gpu, reading)

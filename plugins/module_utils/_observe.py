@@ -138,18 +138,20 @@ def _ask_each(host: Host, ask: Questions, seen: Observation, first: SmiReading) 
             driver, cuda = driver or reading.driver_version, cuda or reading.cuda_version
             incomplete.extend(text for text in reading.incomplete if "attached_gpus" not in text)
             continue
-        failures.extend(item for item in reading.failures if item.kind in _OF_ONE_GPU and item not in failures)
-        if not any(item.kind in _OF_ONE_GPU for item in reading.failures) and not seen.pci.gpus:
+        of_this = [replace(item, index=index) for item in reading.failures if item.kind in _OF_ONE_GPU]
+        failures = [item for item in failures if not any(_same_gpu(item, this) for this in of_this)] + of_this
+        if not of_this and not seen.pci.gpus:
             break
-    return SmiReading("xml", tuple(gpus), driver, cuda, None, tuple(_one_each(failures)), (), tuple(incomplete))
+    return SmiReading("xml", tuple(gpus), driver, cuda, None, tuple(failures), (), tuple(incomplete))
 
 
-def _one_each(failures: Sequence[SmiFailure]) -> List[SmiFailure]:
-    """The same GPU's failure once: by bus id where any text has it, else by index."""
-    found: Dict[Any, SmiFailure] = {}
-    for failure in failures:
-        found.setdefault((failure.kind, failure.bus_id or failure.index), failure)
-    return list(found.values())
+def _same_gpu(one: SmiFailure, other: SmiFailure) -> bool:
+    """Two texts of one GPU's failure; a text names it by number or by bus id."""
+    if one.kind != other.kind:
+        return False
+    if one.bus_id and other.bus_id:
+        return one.bus_id == other.bus_id
+    return one.index is None or one.index == other.index
 
 
 def _ask_table(host: Host, ask: Questions, seen: Observation) -> Observation:
@@ -221,19 +223,38 @@ def _may_have_links(seen: Observation) -> bool:
 
 
 def _ask_nvlink(host: Host, ask: Questions, seen: Observation) -> Observation:
-    status = _run(host, ask, "nvlink", "-s")
-    if status.timed_out:
-        return _note(seen, "smi_timeout", status)
-    seen = replace(seen, nvlink_status=_nvlink(status), covered=seen.covered + ("nvlink_status",))
-    errors = _run(host, ask, "nvlink", "-e")
-    if errors.timed_out:
-        return _note(seen, "smi_timeout", errors)
-    return replace(
-        seen,
-        nvlink_errors=_nvlink(errors),
-        nvlink_earlier=earlier_reading(host),
-        covered=seen.covered + ("nvlink_errors",),
-    )
+    status, late = _nvlink_of(host, ask, seen, "-s")
+    if status is None:
+        return _note(seen, "smi_timeout", late)
+    seen = replace(seen, nvlink_status=status, covered=seen.covered + ("nvlink_status",))
+    errors, late = _nvlink_of(host, ask, seen, "-e")
+    if errors is None:
+        return _note(seen, "smi_timeout", late)
+    earlier = earlier_reading(host)
+    return replace(seen, nvlink_errors=errors, nvlink_earlier=earlier, covered=seen.covered + ("nvlink_errors",))
+
+
+def _nvlink_of(
+    host: Host, ask: Questions, seen: Observation, what: str
+) -> Tuple[Optional[NvlinkReading], CommandResult]:
+    """One of the two outputs, GPU by GPU where another one's handle makes the whole fail. None: no answer in time."""
+    alone = seen.smi is not None and any(item.kind in _OF_ONE_GPU for item in seen.smi.failures)
+    indexes = [gpu.index for gpu in seen.smi.gpus if gpu.index is not None] if alone else [None]
+    readings = []
+    for index in indexes:
+        result = _run(host, ask, "nvlink", what, *(() if index is None else ("-i", str(index))))
+        if result.timed_out:
+            return None, result
+        readings.append(_nvlink(result))
+    whole = readings[0]
+    for reading in readings[1:]:
+        whole = replace(
+            whole,
+            gpus=whole.gpus + reading.gpus,
+            failures=whole.failures + reading.failures,
+            unknown=whole.unknown + reading.unknown,
+        )
+    return whole, result
 
 
 def _nvlink(result: CommandResult) -> NvlinkReading:

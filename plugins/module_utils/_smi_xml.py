@@ -39,9 +39,10 @@ def parse_smi_xml(text: str) -> SmiReading:
     if end < 0:
         incomplete.append("the document is cut off")
     root, process_counts = _parse(document)
+    whole = root is not None
     if root is None:
         incomplete.append("the document is not well-formed")
-        root = _salvage(document)
+        root, process_counts = _salvage(document), []
     driver = _text(root, "driver_version")
     if driver is None:
         incomplete.append("driver_version is missing")
@@ -49,7 +50,8 @@ def parse_smi_xml(text: str) -> SmiReading:
     gpus: List[GpuReading] = []
     for position, element in enumerate(root.findall("gpu")):
         processes = process_counts[position] if position < len(process_counts) else None
-        gpu, conflicts = _gpu(position, element, branch, processes)
+        # Where blocks are missing, the position of one is not its number.
+        gpu, conflicts = _gpu(position if whole else None, element, branch, processes)
         gpus.append(gpu)
         incomplete.extend(conflicts)
     errors = [child.text or "" for child in root.findall("error_string")]
@@ -100,7 +102,7 @@ def _salvage(document: str) -> ElementTree.Element:
     return root
 
 
-def _gpu(position: int, element: ElementTree.Element, branch: int, processes) -> Tuple[GpuReading, List[str]]:
+def _gpu(position: Optional[int], element: ElementTree.Element, branch: int, processes) -> Tuple[GpuReading, List[str]]:
     leaves: Dict[str, str] = {}
     conflicts: List[str] = []
     for child in element:
@@ -115,7 +117,7 @@ def _gpu(position: int, element: ElementTree.Element, branch: int, processes) ->
         extra["mig_devices"] = len(devices)
         extra["mig_uncorrectable"] = sum(int(count) for count in counts if count.strip().isdigit())
     bus_id = element.get("id")
-    where = bus_id or "GPU %d" % position
+    where = bus_id or "GPU %s" % position
     gpu = build_gpu(position, bus_id, leaves, lambda item: item.xml, required_from=branch, **extra)
     return gpu, ["%s: %s says two things" % (where, path) for path in conflicts]
 

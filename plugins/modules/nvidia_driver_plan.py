@@ -85,10 +85,15 @@ options:
     description: Seconds in which units that are starting may become active, and active ones may still die.
     type: int
     default: 0
-  notes:
-    description: Findings of an earlier look in the same run, to be kept in RV(result).
+  drift:
+    description: RV(plan.drift) of an earlier look in the same run, to be told in RV(result).
     type: list
-    elements: dict
+    elements: str
+    default: []
+  restored:
+    description: Paths of files that this run had to put right, to be told in RV(result).
+    type: list
+    elements: str
     default: []
 attributes:
   check_mode:
@@ -126,6 +131,7 @@ plan:
     needs: {fabric_manager: true, nvlink5: false, imex: false}
     fresh: false
     pending: false
+    pin: nvidia-driver-pinning-580.178.04
     key_file: 3bf863cc.pub
     key_fingerprints: [EB693B3035CD5710E231E123A4B469963BF863CC]
     needs_keyring: false
@@ -159,12 +165,6 @@ result:
   returned: always
   type: dict
   sample: {verdict: healthy, changed: false, findings: [], proven: [], unproven: [], versions: {}}
-notes:
-  description: What was found changed since the last run, as findings.
-  returned: always
-  type: list
-  elements: dict
-  sample: []
 """
 
 import time
@@ -206,7 +206,8 @@ def argument_spec():
         "initramfs_inputs": {"type": "list", "elements": "path", "default": []},
         "updated": {"type": "bool", "default": False},
         "settle": {"type": "int", "default": 0},
-        "notes": {"type": "list", "elements": "dict", "default": []},
+        "drift": {"type": "list", "elements": "str", "default": []},
+        "restored": {"type": "list", "elements": "str", "default": []},
     }
 
 
@@ -247,12 +248,12 @@ def main():
             observed = with_gpu_users(host, observed)
     except DriverPlanError as error:
         refusal = error
+    notes = drift_findings(options["drift"] or plan.drift, options["restored"])
     module.exit_json(
         changed=False,
         plan=plan_as_dict(observed, wishes, plan),
         refusals=[refusal.as_dict()] if refusal else [],
-        result=driver_result(observed, plan, module.check_mode, refusal, options["notes"]),
-        notes=drift_findings(plan),
+        result=driver_result(observed, plan, module.check_mode, refusal, notes),
     )
 
 
