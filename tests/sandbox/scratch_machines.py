@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Dict, List, Optional, Sequence
 
 TIMEOUT_S = 120
+ARCHIVE_FIELDS = ("Filename", "Size", "MD5sum", "SHA1", "SHA256", "SHA512")
+"""Fields of an index that dpkg's status file does not have."""
 
 
 class CommandFailed(AssertionError):
@@ -104,13 +106,14 @@ class PaperMachine:
         target.write_bytes(read_from_deb(deb, "/etc/apt/preferences.d/nvidia-driver-pin"))
 
     def _write_status(self) -> None:
-        stanzas = []
-        for name, version in sorted(self.installed.items()):
-            shown = self.must("apt-cache", "show", "%s=%s" % (name, version)).strip().split("\n\n")[0]
-            fields = "\n".join(line for line in shown.splitlines()
-                               if line.split(":")[0] not in ("Filename", "Size", "MD5sum", "SHA1", "SHA256", "SHA512"))
-            stanzas.append(fields.replace("\n", "\nStatus: install ok installed\n", 1) + "\n")
-        self._status.write_text("\n".join(stanzas))
+        wanted = ["%s=%s" % item for item in sorted(self.installed.items())]
+        shown = self.must("apt-cache", "show", *wanted) if wanted else ""
+        stanzas: Dict[str, str] = {}
+        for stanza in filter(None, shown.strip().split("\n\n")):
+            lines = [line for line in stanza.splitlines() if line.split(":")[0] not in ARCHIVE_FIELDS]
+            stanzas[lines[0]] = "\n".join([lines[0], "Status: install ok installed", *lines[1:]]) + "\n"
+        assert len(stanzas) == len(wanted)
+        self._status.write_text("\n".join(stanzas.values()))
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from pathlib import Path
-from typing import Callable
+from typing import Callable, Dict, List
 
 import pytest
 import yaml
@@ -15,6 +16,7 @@ import yaml
 from gpurepo import RepoTree, build
 from gpurepo.build import KEPT_TREES
 from gpurepo.manifest import HERE, ManifestError, load, parse
+from gpurepo.packages import Expander, Package, archive_packages, nvidia_packages
 
 MANIFEST = HERE / "manifest.yml"
 
@@ -75,6 +77,55 @@ def test_every_version_has_the_branch_it_starts_with():
     for name, branch in load().branches.items():
         assert all(version.startswith(name + ".") for version in branch.versions)
         assert list(branch.versions) == sorted(branch.versions)
+
+
+# --- relations -----------------------------------------------------------------------------------------------------
+
+
+def everything_in(repository: str) -> List[Package]:
+    """All packages that one machine can be offered, from the manifest alone."""
+    expander = Expander(load(), {"nvidia": b"", "ubuntu": b""})
+    if repository in expander.manifest.nvidia.distributions:
+        return nvidia_packages(expander, repository)
+    return [package for pocket in expander.manifest.ubuntu.pockets
+            for package in archive_packages(expander, repository, pocket)]
+
+
+def excludes(one: Package, other: Package) -> bool:
+    """One of the two conflicts with the other's name, or with a virtual name that it provides."""
+
+    def names(package: Package) -> set:
+        return {package.name} | {entry.split(" ")[0] for entry in package.relations.get("Provides", ())}
+
+    return bool(set(one.relations.get("Conflicts", ())) & names(other)
+                or set(other.relations.get("Conflicts", ())) & names(one))
+
+
+REPOSITORIES = ["ubuntu2204", "ubuntu2404", "debian12", "jammy", "noble"]
+
+
+@pytest.mark.parametrize("repository", REPOSITORIES)
+def test_packages_that_ship_the_same_file_exclude_each_other(repository):
+    """Otherwise dpkg stops in the middle of a change of branch: "trying to overwrite …"."""
+    owners: Dict[str, List[Package]] = {}
+    for package in everything_in(repository):
+        for path in [entry.path for entry in package.files] + [path for path, _target in package.links]:
+            owners.setdefault(path, []).append(package)
+    clashes = {(path, one.name, other.name) for path, packages in owners.items()
+               for one, other in itertools.combinations(packages, 2)
+               if one.name != other.name and not excludes(one, other)}
+    assert clashes == set()
+
+
+@pytest.mark.parametrize("repository", REPOSITORIES)
+def test_every_dependency_can_be_met_from_the_same_repository(repository):
+    """No double may need a package that only a vendor's real repository has."""
+    packages = everything_in(repository)
+    offered = {package.name for package in packages}
+    offered |= {entry.split(" ")[0] for package in packages for entry in package.relations.get("Provides", ())}
+    missing = {(package.name, entry) for package in packages for entry in package.relations.get("Depends", ())
+               if not any(choice.split(" ")[0] in offered for choice in entry.split(" | "))}
+    assert missing == set()
 
 
 # --- cache ---------------------------------------------------------------------------------------------------------
