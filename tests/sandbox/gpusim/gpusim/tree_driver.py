@@ -86,8 +86,22 @@ def build_numa(folder: str, nodes: list) -> None:
         distance = " ".join("10" if other == number else "21" for other in range(len(nodes)))
         _files(
             os.path.join(folder, f"node{number}"),
-            {"cpulist": node["cpus"], "meminfo": meminfo, "distance": distance},
+            {"cpulist": node["cpus"], "cpumap": _cpu_mask(node["cpus"]), "meminfo": meminfo, "distance": distance},
         )
+
+
+def _cpu_mask(cpus: str) -> str:
+    """`0-3,8` → `0000010f`: the kernel's mask, 32-bit words from high to low. lscpu crashes without it."""
+    mask = 0
+    for part in cpus.split(","):
+        first, _, last = part.partition("-")
+        for number in range(int(first), int(last or first) + 1):
+            mask |= 1 << number
+    words = []
+    while mask or not words:
+        words.append(f"{mask & 0xFFFFFFFF:08x}")
+        mask >>= 32
+    return ",".join(reversed(words))
 
 
 def _files(folder: str, files: dict) -> None:
