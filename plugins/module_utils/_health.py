@@ -166,7 +166,9 @@ def _failed_gpu(failure: SmiFailure, seen: Observation) -> Optional[Mapping[str,
     """Name the GPU of a failure. An index alone is matched with the PCI bus, by what the others leave over."""
     finder = _ref_finder(seen)
     if failure.bus_id:
-        return finder(failure.bus_id)
+        named = dict(finder(failure.bus_id))
+        named["index"] = failure.index if named["index"] is None else named["index"]
+        return named
     for gpu in all_gpus(seen):
         if failure.index is not None and gpu.index == failure.index and gpu.bus_id:
             return gpu.ref

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ._fabric import UNIT, fabric_needed, parse_unit, version_of
 from ._findings_catalog import build_finding
@@ -239,9 +239,9 @@ def _nvlink_of(
 ) -> Tuple[Optional[NvlinkReading], CommandResult]:
     """One of the two outputs, GPU by GPU where another one's handle makes the whole fail. None: no answer in time."""
     alone = seen.smi is not None and any(item.kind in _OF_ONE_GPU for item in seen.smi.failures)
-    indexes = [gpu.index for gpu in seen.smi.gpus if gpu.index is not None] if alone else [None]
+    indexes = [gpu.index for gpu in seen.smi.gpus if gpu.index is not None] if alone else []
     readings = []
-    for index in indexes:
+    for index in indexes or [None]:
         result = _run(host, ask, "nvlink", what, *(() if index is None else ("-i", str(index))))
         if result.timed_out:
             return None, result

@@ -215,9 +215,10 @@ FIELDS: Tuple[Field, ...] = (
          "Temperature/Memory Max Operating Temp | Temperature/Memory Max Operating Temp Specification"),
     # -- power, watts -----------------------------------------------------------------------------------------------
     _row("power_draw", "watts", SENSOR,
-         "gpu_power_readings/instant_power_draw | gpu_power_readings/average_power_draw |" " gpu_power_readings/power_draw | power_readings/power_draw",
-         "GPU Power Readings/Instantaneous Power Draw | GPU Power Readings/Average Power Draw |" " GPU Power Readings/Power Draw | Power Readings/Power Draw",
-         "power.draw | power.draw.instant", 384),
+         "gpu_power_readings/instant_power_draw | gpu_power_readings/average_power_draw"
+         " | gpu_power_readings/power_draw | power_readings/power_draw",
+         "GPU Power Readings/Instantaneous Power Draw | GPU Power Readings/Average Power Draw"
+         " | GPU Power Readings/Power Draw | Power Readings/Power Draw", "power.draw | power.draw.instant", 384),
     _row("power_limit", "watts", INFO,
          "gpu_power_readings/current_power_limit | power_readings/enforced_power_limit | power_readings/power_limit",
          (_POWER_TEXT % (("Current Power Limit",) * 3)) + " | Power Readings/Power Limit",

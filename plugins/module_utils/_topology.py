@@ -177,13 +177,13 @@ def _judge_unnamed(topology, context: LinkContext, model_text, already) -> List[
             return [build_finding("topology_undecidable", text, "depends on the model", detail=text)]
         return []
     usual = max(numbers)
-    dead = {index for index, row in rows.items() if not any(row.values())}
+    dead = {index for index, row in rows.items() if row and not any(row.values())}
     found = []
     for index, row in rows.items():
         others = [links for column, links in row.items() if column not in dead]
-        if index in already or (index not in dead and all(links == usual for links in others)):
+        if index in already or not row or (index not in dead and all(links == usual for links in others)):
             continue
-        text = "NV%s, the others NV%d" % (min(others), usual)
+        text = "no NVLink, the others NV%d" % usual if index in dead else "NV%d, the others NV%d" % (min(others), usual)
         found.append(build_finding("topology_links_lost", text, "NV%d" % usual, _ref(index, context), detail=text))
     return found
 
