@@ -87,7 +87,7 @@ def host_report(
         "changed": any(result.get("changed") for result in roles.values()),
         "findings": sort_findings(findings),
         "unproven": sorted({text for result in roles.values() for text in result.get("unproven") or []}),
-        "versions": _merged_versions(roles),
+        "versions": {name: dict(result.get("versions") or {}) for name, result in roles.items()},
         "roles": roles,
     }
 
@@ -124,17 +124,32 @@ def render_lines(reports: Sequence[Mapping[str, Any]]) -> List[str]:
 
 
 def summarise(report: Mapping[str, Any], limit: int = 2) -> str:
-    """The findings that decide the verdict, shortest form: at most `limit`, then how many more there are."""
-    findings = report["findings"]
-    serious = [item for item in findings if item["severity"] != "info"]
-    if not serious:
-        told = [item["message"] for item in findings[:1]]
-        return told[0] if told else "nothing found"
-    words = [_with_gpu(item) for item in serious[:limit]]
-    more = len(serious) - len(words)
-    if more:
-        words.append("and %d more" % more)
-    return "; ".join(words)
+    """What decides the verdict, in one line: the worst `limit` findings and how many more there are.
+
+    Of a host without such findings: what the last required look at its GPUs proved, or else what there is to know.
+    """
+    serious = [item for item in report["findings"] if item["severity"] != "info"]
+    if serious:
+        words = [_shortened(_with_gpu(item)) for item in serious[:limit]]
+        more = len(serious) - len(words)
+        if more:
+            words.append("and %d more" % more)
+        return "; ".join(words)
+    proven = (report["roles"].get("gpu_health") or {}).get("proven") or []
+    told = list(proven) or [item["message"] for item in report["findings"][:1]]
+    return _shortened("; ".join(told)) or "nothing found"
+
+
+def _shortened(text: str, width: int = 110) -> str:
+    """A message on one line of bounded length; the page and the JSON file have all of it."""
+    text = " ".join(text.split())
+    return text if len(text) <= width else text[: width - 3].rstrip() + "..."
+
+
+def driver_of(report: Mapping[str, Any]) -> Optional[str]:
+    """The driver that is loaded, as the judgement or the driver role saw it."""
+    versions = report["versions"]
+    return (versions.get("gpu_health") or {}).get("driver") or (versions.get("nvidia_driver") or {}).get("loaded")
 
 
 def render_fleet(reports: Sequence[Mapping[str, Any]], run: Mapping[str, Any]) -> str:
@@ -160,7 +175,7 @@ def render_fleet(reports: Sequence[Mapping[str, Any]], run: Mapping[str, Any]) -
                 report["host"],
                 report["verdict"],
                 "yes" if report["changed"] else "no",
-                report["versions"].get("nvidia_driver") or "-",
+                driver_of(report) or "-",
                 _cell(summarise(report)),
             )
         )
@@ -197,13 +212,6 @@ def _with_gpu(item: Mapping[str, Any]) -> str:
     if bus_id and bus_id.lower() not in message.lower():
         prefix = "GPU %s: " % bus_id if gpu.get("index") is None else "GPU %s (%s): " % (gpu["index"], bus_id)
     return prefix + message
-
-
-def _merged_versions(roles: Mapping[str, Mapping[str, Any]]) -> Dict[str, Any]:
-    versions: Dict[str, Any] = {}
-    for name in sorted(roles):
-        versions.update({key: value for key, value in (roles[name].get("versions") or {}).items() if value})
-    return versions
 
 
 def _cell(text: str) -> str:

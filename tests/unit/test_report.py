@@ -15,7 +15,11 @@ LOST = finding(
     remedy="cold power cycle",
     gpu=gpu_ref(3, "GPU-3", "0000:4b:00.0"),
 )
-HEALTHY = {"gpu_health": role_result("healthy", versions={"nvidia_driver": "580.178.04"})}
+HEALTHY = {
+    "gpu_health": role_result(
+        "healthy", proven=["8 GPUs judged healthy", "144 links up"], versions={"driver": "580.178.04"}
+    )
+}
 
 
 def report(results=None, **more):
@@ -62,11 +66,12 @@ def test_changed_versions_and_unproven_are_those_of_all_roles():
     got = report(
         {
             "base": role_result("healthy", changed=True, unproven=["sysctl kernel.numa_balancing"]),
-            "nvidia_driver": role_result("healthy", versions={"nvidia_driver": "580.178.04", "fabric_manager": None}),
+            "nvidia_driver": role_result("healthy", versions={"loaded": "580.178.04"}),
         }
     )
     assert got["changed"] is True
-    assert got["versions"] == {"nvidia_driver": "580.178.04"}
+    assert got["versions"] == {"base": {}, "nvidia_driver": {"loaded": "580.178.04"}}
+    assert _report.driver_of(got) == "580.178.04"
     assert got["unproven"] == ["sysctl kernel.numa_balancing"]
 
 
@@ -81,6 +86,13 @@ def test_line_does_not_repeat_a_bus_id_that_the_message_has():
     assert line == "gpu01  failed    GPU 0000:4B:00.0 is lost"
 
 
+def test_line_is_short_and_the_page_is_whole():
+    item = dict(LOST, message="word " * 100, gpu=None)
+    got = report({"gpu_health": role_result("failed", findings=[item])})
+    assert len(_report.render_line(got)) < 140
+    assert "word " * 99 in _report.render_fleet([got], RUN)
+
+
 def test_line_of_many_findings_says_how_many_more():
     items = [dict(LOST, id="f%d" % index) for index in range(5)]
     assert "and 3 more" in _report.render_line(report({"gpu_health": role_result("failed", findings=items)}))
@@ -92,7 +104,7 @@ def test_page_has_every_host_finding_and_remedy():
     )
     assert "| healthy | gpu01 |" in page
     assert "| failed | gpu02 |" in page
-    assert "| gpu01 | healthy | no | 580.178.04 | nothing found |" in page
+    assert "| gpu01 | healthy | no | 580.178.04 | 8 GPUs judged healthy; 144 links up |" in page
     assert "## gpu02: failed" in page
     assert "what to do: cold power cycle" in page
 

@@ -58,7 +58,7 @@ def test_report_says_healthy_and_what_was_proven(host):
     assert report["verdict"] == "healthy", report["findings"]
     assert set(report["roles"]) == {"base", "nvidia_driver", "gpu_health"}
     if GPUS[name_of(host)]:
-        assert report["versions"]["nvidia_driver"] == host.check_output("cat /sys/module/nvidia/version")
+        assert report["versions"]["nvidia_driver"]["loaded"] == host.check_output("cat /sys/module/nvidia/version")
     else:
         assert "no_gpu" in [item["id"] for item in report["findings"]]
 
