@@ -25,7 +25,7 @@ def _bind(name: str, folder: Path) -> None:
     package = types.ModuleType(name)
     package.__path__ = [str(folder)]
     sys.modules[name] = package
-    parent, _, child = name.rpartition(".")
+    parent, _dot, child = name.rpartition(".")
     if parent:
         setattr(sys.modules[parent], child, package)
 

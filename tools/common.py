@@ -50,11 +50,12 @@ def project_files() -> list[str]:
 
 
 def copy_project(target: Path, leave_out: Iterable[str] = ()) -> None:
-    """Make `target` equal to the project's files, without the top-level names in `leave_out`.
+    """Make `target` equal to the project's files, without those below the folders in `leave_out`.
 
     Unchanged files keep their times, so that tools with caches of their own stay quick.
     """
-    wanted = [name for name in project_files() if name.split("/")[0] not in set(leave_out)]
+    without = tuple(folder + "/" for folder in leave_out)
+    wanted = [name for name in project_files() if not name.startswith(without)]
     present = {str(path.relative_to(target)) for path in target.rglob("*") if path.is_symlink() or not path.is_dir()}
     for stale in present - set(wanted):
         (target / stale).unlink()

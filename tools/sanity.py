@@ -9,11 +9,16 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 from common import CACHE, copy_project, find_python, run, skip
+
+NOT_THE_COLLECTION = (".ansible", "tests/bench", "tests/gpu", "tests/sandbox")
+"""Programs of their own that no user gets (executable scripts, which sanity tests allow in no tests folder). ruff,
+shellcheck and their own tests look at them."""
 
 TARGET_VERSIONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
 """Pythons of the supported systems: `compile` and `import` look at modules with each that is found here."""
@@ -44,7 +49,7 @@ def main(arguments: list[str]) -> int:
         script.write_text(STAND_IN)
     collection = CACHE / "sanity" / "ansible_collections" / "gpufleet" / "server"
     collection.mkdir(parents=True, exist_ok=True)
-    copy_project(collection, leave_out=[".ansible"])
+    copy_project(collection, leave_out=NOT_THE_COLLECTION)
 
     # ansible-test finds interpreters by name in PATH.
     links = CACHE / "sanity" / "bin"
@@ -58,7 +63,15 @@ def main(arguments: list[str]) -> int:
         else:
             link.symlink_to(python)
     environment = {"PATH": "%s:%s" % (links, os.environ["PATH"])}
-    return run(["ansible-test", "sanity", "--color", "no", *arguments], cwd=collection, env=environment) or status
+    log = CACHE / "sanity" / "log"
+    with log.open("w") as stream:
+        status |= run(["ansible-test", "sanity", "--color", "no", *arguments], cwd=collection, env=environment,
+                      stdout=stream, stderr=subprocess.STDOUT)
+    text = log.read_text()
+    print(text)
+    for program in re.findall(r'^WARNING: Required program "(.*)" not found', text, re.MULTILINE):
+        status |= skip("a sanity test: no program %s here" % program)
+    return status
 
 
 if __name__ == "__main__":

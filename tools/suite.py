@@ -91,10 +91,11 @@ def check_steps() -> list[Step]:
         Step("artifact", tool("artifact.py", "import"), 900),
         Step("ansible-lint", ["ansible-lint", "--offline", "-q", "--nocolor"]),
         *units,
-        Step("sandbox-units", pytest("tests/sandbox", "-m", "not sandbox")),
         Step("syntax", tool("syntax.py")),
         Step("syntax-next", tool("syntax.py", "--next")),
-        Step("docs", tool("docs.py", "check")),
+        Step("antsibull-docs", ["antsibull-docs", "lint-collection-docs", "--plugin-docs", "--validate-collection-refs",
+                                "self", "--disallow-unknown-collection-refs", "."]),
+        Step("changelog", ["antsibull-changelog", "lint"]),
         Step("yamllint", ["yamllint", "--strict", "."]),
         Step("ruff", ["ruff", "check", "--quiet", "."]),
         Step("shellcheck", ["shellcheck", "--external-sources", *shell_scripts()]),
@@ -195,7 +196,10 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="print the names of the steps")
     options = parser.parse_args()
 
-    together, alone = check_steps(), test_steps() if options.suite != "check" else []
+    together, alone = check_steps(), []
+    if options.suite != "check":
+        together.append(Step("sandbox-units", pytest("tests/sandbox", "-m", "not sandbox")))
+        alone = test_steps()
     if options.suite == "full":
         os.environ["GPUFLEET_TEST_FULL"] = "1"
     if options.only:

@@ -17,10 +17,11 @@ yaml = pytest.importorskip("yaml")
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 ARTIFACT = [
-    "CHANGELOG.md", "FILES.json", "LICENSE", "MANIFEST.json", "README*.md", "changelogs/changelog.yaml",
-    "docs/*.md", "inventories/lab/*.yml", "inventories/lab/*/*.yml", "inventories/lab/*/*/*.yml", "meta/runtime.yml",
-    "playbooks/*.yml", "plugins/*/*.py", "roles/*/README.md", "roles/*/defaults/main.yml", "roles/*/files/*", "roles/*/handlers/main.yml",
-    "roles/*/meta/*.yml", "roles/*/tasks/*.yml", "roles/*/templates/*", "roles/*/vars/*.yml",
+    "CHANGELOG.md", "FILES.json", "LICENSE", "MANIFEST.json", "README*.md", "changelogs/changelog.yaml", "docs/*.md",
+    "inventories/lab/*.yml", "inventories/lab/*/*.yml", "inventories/lab/*/*/*.yml", "meta/runtime.yml",
+    "playbooks/*.yml", "plugins/*/*.py", "roles/*/README.md", "roles/*/defaults/main.yml", "roles/*/files/*",
+    "roles/*/handlers/main.yml", "roles/*/meta/*.yml", "roles/*/tasks/*.yml", "roles/*/templates/*",
+    "roles/*/vars/*.yml",
 ]
 """What a user needs. A file that matches nothing here must be left out by galaxy.yml's build_ignore."""
 

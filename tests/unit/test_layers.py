@@ -19,9 +19,10 @@ EDGE = "_host.py"
 """The one file of module_utils that opens files and starts commands."""
 
 PURE_LIBRARY = frozenset(
-    """__future__ abc base64 binascii bisect codecs collections configparser copy csv dataclasses datetime decimal
-    difflib enum fnmatch fractions functools hashlib heapq html io ipaddress itertools json math numbers operator
-    posixpath re shlex statistics string struct textwrap types typing unicodedata urllib xml zipfile zlib""".split()
+    """__future__ abc argparse base64 binascii bisect codecs collections configparser copy csv dataclasses datetime
+    decimal difflib enum fnmatch fractions functools hashlib heapq html io ipaddress itertools json math numbers
+    operator posixpath re shlex statistics string struct textwrap types typing unicodedata urllib xml zipfile
+    zlib""".split()
 )
 """Standard modules that compute and nothing else. Others (os, subprocess, time, socket, logging) look at the world."""
 
