@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, Iterator, List
 
 import pytest
 
-from gpulab import cache, cli, images, inotify, inventory, process, simulator, ssh
+from gpulab import cache, cli, images, inotify, inventory, podman, process, simulator, ssh
 from gpulab.errors import Interrupted, LabError, UsageError
 
 pytestmark = pytest.mark.controller
@@ -323,6 +323,31 @@ def _alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+# --- what podman needs on this kind of machine ---------------------------------------------------------------------
+
+MACHINES: List[Any] = [
+    pytest.param(False, 1 << 20, [], [], id="ordinary: cgroup v2 and a high limit"),
+    pytest.param(True, 1 << 20, ["--runtime", "runc"], ["--cgroupns=private"], id="cgroup v1"),
+    pytest.param(
+        False,
+        20000,
+        [],
+        ["--ulimit", "nofile=20000:20000", "--ulimit", "nproc=4096:4096"],
+        id="limits that cannot be raised",
+    ),
+]
+
+
+@pytest.mark.parametrize(("cgroup_v1", "files", "global_options", "run_options"), MACHINES)
+def test_podman_gets_only_the_options_that_this_machine_needs(
+    monkeypatch: pytest.MonkeyPatch, cgroup_v1: bool, files: int, global_options: List[str], run_options: List[str]
+):
+    monkeypatch.setattr(podman, "cgroup_v1", lambda: cgroup_v1)
+    monkeypatch.setattr(podman.resource, "getrlimit", lambda _: (1024, files))
+    assert podman._global_options.__wrapped__() == global_options
+    assert podman.run_options.__wrapped__() == ["--stop-timeout", "0", *run_options]
 
 
 # --- the machine's limit -------------------------------------------------------------------------------------------

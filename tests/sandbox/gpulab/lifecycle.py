@@ -20,6 +20,9 @@ from .repo import ensure_repositories
 PARALLEL_STARTS = 4
 """More at once only makes each boot slower on a small machine."""
 
+IN_HOST_TIME = 'if [ -e /proc/1/ns/time ]; then set -- nsenter --target 1 --time "$@"; fi; exec "$@"'
+"""`podman exec` does not enter the time namespace that lab-init made; kernel log lines carry the host's own uptime."""
+
 SUPPLIES = "supplies"
 """The lock that a `lab up` shares while it uses images and copies, and that pruning needs alone."""
 
@@ -170,7 +173,7 @@ def _refuse_foreign(lab: Lab) -> None:
 
 def exec_in(container: str, *command: str) -> str:
     """Run a command in a host and return what it printed; its failure is an error in its own words."""
-    done = podman("exec", container, *command, check=False)
+    done = podman("exec", container, "sh", "-c", IN_HOST_TIME, "sh", *command, check=False)
     if done.rc != 0:
         raise LabError((done.stderr or done.stdout).strip() or f"{' '.join(command)}: exit status {done.rc}")
     return done.stdout

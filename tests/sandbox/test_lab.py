@@ -1,0 +1,406 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`lab` on real containers: what a host is, what survives a reboot, and that nothing foreign is ever touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Sequence
+
+import pytest
+
+from gpulab import inotify, podman
+from gpulab.cache import SANDBOX, cache_dir
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.controller]
+
+LAB = SANDBOX / "lab"
+INVENTORY = SANDBOX / "inventory-selftest.yml"
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
+def lab(*arguments: str, rc: int = 0, command: Path = LAB) -> str:
+    """Run `lab`; what it wrote, after checking the exit status."""
+    done = subprocess.run([str(command), *arguments], capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode == rc, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def ssh(host: str, command: str, lab_name: str = "selftest") -> str:
+    """Run a command on a host as a person would."""
+    config = str(cache_dir() / "ssh" / f"config-{lab_name}")
+    done = subprocess.run(["ssh", "-F", config, host, command], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.strip()
+
+
+def ansible(*arguments: str) -> str:
+    """An ad-hoc Ansible run over both hosts."""
+    command = str(Path(sys.executable).with_name("ansible"))
+    done = subprocess.run(
+        [command, "-i", str(INVENTORY), "all", *arguments], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def run_podman(*arguments: str) -> str:
+    """Podman itself, as this machine needs it."""
+    return podman.podman(*arguments).stdout.strip()
+
+
+def ids(lab_name: str = "selftest") -> Dict[str, str]:
+    """Container ids of a lab by container name."""
+    listed = run_podman("ps", "--all", "--filter", f"label=gpufleet.lab={lab_name}", "--format", "{{.Names}} {{.ID}}")
+    return dict(line.split() for line in listed.splitlines())
+
+
+def networks() -> List[str]:
+    return run_podman("network", "ls", "--format", "{{.Name}}").split()
+
+
+def edited(tmp_path: Path, old: str, new: str, name: str = "hosts.yml") -> str:
+    """A copy of the inventory with one change."""
+    text = INVENTORY.read_text()
+    assert old in text
+    (tmp_path / name).write_text(text.replace(old, new))
+    return str(tmp_path / name)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def hosts() -> Iterator[None]:
+    """The lab of this file, up for all of its tests."""
+    lab("up", "--fresh", str(INVENTORY))
+    yield
+    lab("down", str(INVENTORY))
+    assert ids() == {}
+    assert "gpulab-selftest" not in networks()
+
+
+# --- what a host is ------------------------------------------------------------------------------------------------
+
+
+def test_up_again_changes_nothing():
+    before = ids()
+    assert sorted(before) == ["selftest-deb01", "selftest-gpu01", "selftest-repo"]
+    assert "0 of them started now" in lab("up", str(INVENTORY))
+    assert ids() == before
+
+
+def test_status_tells_each_host_and_whether_all_are_up(tmp_path: Path):
+    assert [line.split()[:2] for line in lab("status", str(INVENTORY)).splitlines()[1:]] == [
+        ["deb01", "up"],
+        ["gpu01", "up"],
+    ]
+    more = edited(tmp_path, "    gpu01:", "    new01: {ansible_host: 10.203.6.13, sandbox_image: debian12}\n    gpu01:")
+    assert "new01  missing" in lab("status", more, rc=1)
+
+
+def test_systemd_runs_the_host_and_every_unit_is_well():
+    for host in ("deb01", "gpu01"):
+        assert ssh(host, "cat /proc/1/comm; systemctl is-system-running --wait") == "systemd\nrunning"
+
+
+def test_ansible_reaches_the_hosts_and_sees_the_systems_they_play():
+    facts = ansible("-m", "ansible.builtin.setup", "-a", "gather_subset=!all,distribution", "-o")
+    assert '"ansible_distribution": "Debian"' in facts
+    assert '"ansible_distribution": "Ubuntu"' in facts
+    assert '"ansible_distribution_version": "22.04"' in facts
+    assert '"ansible_distribution_release": "jammy"' in facts
+
+
+def test_a_stand_in_says_that_it_is_one_and_a_genuine_image_has_no_such_label():
+    assert "not Ubuntu" in ssh("gpu01", "cat /etc/gpulab-standin")
+    assert ssh("deb01", "ls /etc/gpulab-standin 2>&1 || true").endswith("No such file or directory")
+
+
+def test_a_stand_in_keeps_its_identity_when_base_files_is_installed_again():
+    ssh("gpu01", "apt-get install -qq --reinstall base-files > /dev/null 2>&1")
+    assert (
+        ssh("gpu01", ". /etc/os-release; echo $ID $VERSION_ID; cat /etc/debian_version") == "ubuntu 22.04\nbookworm/sid"
+    )
+
+
+def test_apt_knows_its_packages_before_any_update():
+    assert "Candidate: 5.15." in ssh("gpu01", "apt-cache policy linux-headers-generic")
+    assert "Candidate: 535." in ssh("deb01", "apt-cache policy nvidia-driver")
+    assert ssh("gpu01", "apt-cache policy nvidia-kernel-dkms") == "", (
+        "Debian's own driver competes with the generated ones"
+    )
+
+
+def test_the_repository_server_answers_by_its_name():
+    fetch = "import urllib.request as r; print(r.urlopen('http://repo.lab/ubuntu/dists/jammy/InRelease').status)"
+    for host in ("deb01", "gpu01"):
+        assert ssh(host, f'python3 -c "{fetch}"') == "200"
+    only_ubuntu = "-o Dir::Etc::sourcelist=sources.list.d/ubuntu.sources -o Dir::Etc::sourceparts=-"
+    assert ssh("gpu01", f"apt-get update -qq --error-on=any -o APT::Get::List-Cleanup=0 {only_ubuntu} 2>&1") == ""
+
+
+def test_the_declared_hardware_is_there_and_only_there():
+    assert ssh("gpu01", "lspci -d 10de: | wc -l") == "12"
+    assert ssh("deb01", "lspci -d 10de: | wc -l") == "0"
+
+
+# --- what stays this machine's own ---------------------------------------------------------------------------------
+
+
+def test_kernel_settings_of_a_host_do_not_reach_this_machine():
+    huge_pages = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    before = (Path("/proc/sys/vm/swappiness").read_text(), huge_pages.read_text())
+    ssh("gpu01", f"sysctl -qw vm.swappiness=3; echo never > {huge_pages}; sleep 0.5")
+    assert ssh("gpu01", f"cat /proc/sys/vm/swappiness {huge_pages}") == "3\nalways madvise [never]"
+    assert (Path("/proc/sys/vm/swappiness").read_text(), huge_pages.read_text()) == before
+
+
+def test_a_host_can_set_no_clock_and_load_no_module():
+    bounding = int(ssh("gpu01", "awk '/CapBnd/ {print $2}' /proc/1/status"), 16)
+    assert not bounding & (1 << 25), "CAP_SYS_TIME"
+    assert not bounding & (1 << 16), "CAP_SYS_MODULE"
+
+
+def test_kernel_messages_stay_in_their_host():
+    lab("fault", "--lab", "selftest", "gpu01", "--gpu", "2", "xid=31")
+    try:
+        line = json.loads(ssh("gpu01", "sleep 0.5; journalctl -k --no-pager -o json | tail -1"))
+        assert "Xid" in line["MESSAGE"]
+        assert abs(int(line["_SOURCE_MONOTONIC_TIMESTAMP"]) - int(line["__MONOTONIC_TIMESTAMP"])) < 5_000_000
+        assert "Xid" not in ssh("deb01", "journalctl -k --no-pager")
+        dmesg = subprocess.run(["dmesg"], capture_output=True, text=True, check=True)
+        assert "Xid" not in dmesg.stdout
+    finally:
+        lab("clear", "--lab", "selftest", "gpu01")
+
+
+# --- reboots -------------------------------------------------------------------------------------------------------
+
+
+def test_reboot_really_restarts_the_host():
+    ssh("gpu01", "touch /run/volatile /var/lib/lasting; sysctl -qw vm.swappiness=3; echo 192.0.2.1 other >> /etc/hosts")
+    before = (ssh("gpu01", f"cat {BOOT_ID}"), ssh("gpu01", "systemctl show -P ExecMainStartTimestamp ssh"))
+    other = ssh("deb01", f"cat {BOOT_ID}")
+    time.sleep(max(0.0, 20 - float(ssh("gpu01", "cut -d' ' -f1 /proc/uptime"))))
+    uptime = float(ssh("gpu01", "cut -d' ' -f1 /proc/uptime"))
+    lab("reboot", "--lab", "selftest", "gpu01")
+    assert float(ssh("gpu01", "cut -d' ' -f1 /proc/uptime")) < uptime or not Path("/proc/self/ns/time").exists()
+    after = (ssh("gpu01", f"cat {BOOT_ID}"), ssh("gpu01", "systemctl show -P ExecMainStartTimestamp ssh"))
+    assert before[0] != after[0]
+    assert before[1] != after[1]
+    assert ssh("gpu01", "ls /run/volatile /var/lib/lasting 2> /dev/null || true") == "/var/lib/lasting"
+    assert ssh("gpu01", "cat /proc/sys/vm/swappiness") == Path("/proc/sys/vm/swappiness").read_text().strip()
+    assert "192.0.2.1 other" in ssh("gpu01", "cat /etc/hosts")
+    assert int(ssh("gpu01", "journalctl --list-boots --no-pager -q | grep -c :")) >= 2
+    assert ssh("deb01", f"cat {BOOT_ID}") == other
+
+
+def test_ansible_can_reboot_all_hosts_and_their_keys_stay():
+    keys = [ssh(host, "cat /etc/ssh/ssh_host_ed25519_key.pub") for host in ("deb01", "gpu01")]
+    boots = [ssh(host, f"cat {BOOT_ID}") for host in ("deb01", "gpu01")]
+    assert ansible("-m", "ansible.builtin.reboot", "-a", "reboot_timeout=60", "-o").count('"rebooted": true') == 2
+    assert keys[0] != keys[1]
+    assert [ssh(host, "cat /etc/ssh/ssh_host_ed25519_key.pub") for host in ("deb01", "gpu01")] == keys
+    assert not set(boots) & {ssh(host, f"cat {BOOT_ID}") for host in ("deb01", "gpu01")}
+
+
+# --- following the inventory ---------------------------------------------------------------------------------------
+
+
+def test_only_hosts_whose_inputs_changed_are_made_anew(tmp_path: Path):
+    before = ids()
+    lab("up", edited(tmp_path, "dgx-h100-8", "none"))
+    between = ids()
+    assert between["selftest-gpu01"] != before["selftest-gpu01"]
+    assert between["selftest-deb01"] == before["selftest-deb01"]
+    assert between["selftest-repo"] == before["selftest-repo"]
+    assert ssh("gpu01", "lspci -d 10de: | wc -l") == "0"
+    lab("up", str(INVENTORY))
+    assert ssh("gpu01", "lspci -d 10de: | wc -l") == "12"
+
+
+def test_a_host_that_left_the_inventory_is_removed_and_a_stopped_one_is_made_anew(tmp_path: Path):
+    more = edited(tmp_path, "    gpu01:", "    new01: {ansible_host: 10.203.6.13, sandbox_image: debian12}\n    gpu01:")
+    lab("up", more)
+    assert "selftest-new01" in ids()
+    run_podman("stop", "--time", "0", "selftest-deb01")
+    lab("up", str(INVENTORY))
+    assert "selftest-new01" not in ids()
+    assert "up" in lab("status", str(INVENTORY))
+
+
+# --- mistakes, found before anything is started --------------------------------------------------------------------
+
+MISTAKES: List[Any] = [
+    pytest.param("ubuntu2204", "centos9", "unknown sandbox_image centos9; known: debian12, ubuntu2204", id="image"),
+    pytest.param("dgx-h100-8", "dgx-1", "unknown profile dgx-1; known: dgx-h100-8", id="profile"),
+    pytest.param("10.203.6.12", "10.203.8.12", "gpu01: ansible_host 10.203.8.12 is not a host address", id="address"),
+    pytest.param("sandbox_image", "image", "no host has the variable sandbox_image", id="no sandbox hosts"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "message"), MISTAKES)
+def test_a_mistake_in_the_inventory_touches_nothing(tmp_path: Path, old: str, new: str, message: str):
+    before = ids()
+    assert message in lab("up", "--fresh", edited(tmp_path, old, new), rc=2)
+    assert ids() == before
+
+
+REQUESTS: List[Any] = [
+    pytest.param(["fault", "--lab", "selftest", "gpu01", "smoke"], "unknown fault smoke; known: ", id="fault"),
+    pytest.param(
+        ["fault", "--lab", "selftest", "gpu99", "lost"], "no host gpu99 in lab selftest; hosts there: deb01", id="host"
+    ),
+    pytest.param(["reboot", "--lab", "nowhere", "gpu01"], "no host gpu01 in lab nowhere; hosts there: none", id="lab"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), REQUESTS)
+def test_a_wrong_request_names_what_there_is(arguments: Sequence[str], message: str):
+    assert message in lab(*arguments, rc=2)
+
+
+# --- several labs, and things that are not ours --------------------------------------------------------------------
+
+
+def test_two_labs_come_up_at_once_and_a_host_of_both_needs_the_lab_named(tmp_path: Path):
+    second = Path(edited(tmp_path, "10.203.6.", "10.203.6.1", name="second.yml"))
+    second.write_text(
+        second.read_text().replace("10.203.6.10/25", "10.203.6.128/25").replace(": selftest", ": selftest2")
+    )
+    second.write_text(
+        second.read_text().replace("10.203.6.111", "10.203.6.131").replace("10.203.6.112", "10.203.6.132")
+    )
+    commands = [[str(LAB), "up", "--fresh", inventory] for inventory in (str(INVENTORY), str(second))]
+    try:
+        running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for command in commands]
+        assert [process.wait(timeout=300) for process in running] == [0, 0]
+        said = lab("reboot", "deb01", rc=2)
+        assert "host deb01 is in several labs (" in said
+        assert "selftest2" in said
+        first = ssh("deb01", f"cat {BOOT_ID}")
+        lab("reboot", "--lab", "selftest2", "deb01")
+        assert ssh("deb01", f"cat {BOOT_ID}") == first
+    finally:
+        lab("down", str(second))
+    assert ids("selftest2") == {}
+    assert len(ids()) == 3
+    others = podman.containers()
+    assert int(inotify.LIMIT.read_text()) >= inotify.WANTED, f"put back although {len(others)} containers are up"
+
+
+def test_foreign_containers_and_networks_are_refused_and_left_alone(tmp_path: Path):
+    inventory = Path(edited(tmp_path, ": selftest", ": selftest3"))
+    inventory.write_text(
+        inventory.read_text().replace("10.203.6.0/25", "10.203.6.128/25").replace("10.203.6.1", "10.203.6.14")
+    )
+    inventory.write_text(inventory.read_text().replace("10.203.6.1428/25", "10.203.6.128/25"))
+    image = run_podman("inspect", "--format", "{{.ImageName}}", "selftest-repo")
+    created = run_podman("create", "--name", "selftest3-gpu01", *podman.run_options(), image, "true")
+    try:
+        assert "a container selftest3-gpu01 exists that this tool did not make" in lab("up", str(inventory), rc=1)
+        lab("down", str(inventory))
+        assert run_podman("inspect", "--format", "{{.Id}}", "selftest3-gpu01") == created
+    finally:
+        run_podman("rm", "selftest3-gpu01")
+    run_podman("network", "create", "gpulab-selftest3")
+    try:
+        assert "a network gpulab-selftest3 exists that this tool did not make" in lab("up", str(inventory), rc=1)
+        lab("down", str(inventory))
+        assert "gpulab-selftest3" in networks()
+        assert ids("selftest3") == {}
+    finally:
+        run_podman("network", "rm", "gpulab-selftest3")
+
+
+# --- interruptions and failures ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[str]:
+    """An inventory of a lab that is not up, with more hosts than start at a time."""
+    hosts = "".join(
+        f"    n{number}: {{ansible_host: 10.203.6.{140 + number}, sandbox_image: debian12}}\n" for number in range(6)
+    )
+    head = INVENTORY.read_text().split("    deb01:")[0].replace(": selftest", ": selftest4")
+    (tmp_path / "other.yml").write_text(head.replace("10.203.6.0/25", "10.203.6.128/25") + hosts)
+    yield str(tmp_path / "other.yml")
+    lab("down", str(tmp_path / "other.yml"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_start_leaves_nothing_behind(other: str, number: signal.Signals):
+    before = ids()
+    process = subprocess.Popen([str(LAB), "up", other], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    deadline = time.monotonic() + 120
+    while len(ids("selftest4")) < 3 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert process.poll() is None, "it was over before it could be interrupted"
+    process.send_signal(number)
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == 130, said
+    assert "interrupted" in said
+    assert ids("selftest4") == {}
+    assert "gpulab-selftest4" not in networks()
+    assert not (cache_dir() / "ssh" / "config-selftest4").exists()
+    assert ids() == before
+
+
+def test_an_interrupted_addition_keeps_the_hosts_that_were_up(tmp_path: Path):
+    before = ids()
+    hosts = "".join(
+        f"    n{number}: {{ansible_host: 10.203.6.{40 + number}, sandbox_image: debian12}}\n" for number in range(6)
+    )
+    process = subprocess.Popen([str(LAB), "up", edited(tmp_path, "    gpu01:", hosts + "    gpu01:")])
+    deadline = time.monotonic() + 120
+    while len(ids()) < len(before) + 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.terminate()
+    assert process.wait(timeout=120) == 130
+    assert ids() == before
+    assert "up" in lab("status", str(INVENTORY))
+
+
+def test_a_killed_start_is_finished_by_the_next(other: str):
+    process = subprocess.Popen([str(LAB), "up", other])
+    deadline = time.monotonic() + 120
+    while len(ids("selftest4")) < 3 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    lab("up", other)
+    assert lab("status", other).count("  up  ") == 6
+
+
+def test_a_host_that_does_not_boot_is_reported_with_its_last_words_and_all_is_removed(tmp_path: Path, other: str):
+    broken = tmp_path / "sandbox"
+    shutil.copytree(SANDBOX, broken, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", "test_*"))
+    init = broken / "gpusim" / "bin" / "lab-init"
+    init.write_text("#!/bin/sh\necho this host is broken >&2\nexit 1\n")
+    said = lab("up", other, rc=1, command=broken / "lab")
+    assert "does not boot" in said
+    assert "this host is broken" in said
+    assert ids("selftest4") == {}
+    assert "gpulab-selftest4" not in networks()
+
+
+def test_without_root_nothing_is_tried(tmp_path: Path):
+    environment = {**os.environ, "PYTHONPATH": str(SANDBOX)}
+    code = "import os, sys; os.geteuid = lambda: 1000; from gpulab.cli import main; sys.exit(main(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "up", str(INVENTORY)], capture_output=True, text=True, env=environment, check=False
+    )
+    assert (done.returncode, "lab needs root" in done.stderr) == (1, True), done.stderr
+
+
+def test_hosts_are_labelled_with_what_they_were_made_from():
+    labels = json.loads(run_podman("inspect", "--format", "{{json .Config.Labels}}", "selftest-gpu01"))
+    assert labels["gpufleet.lab"] == "selftest"
+    assert labels["gpufleet.host"] == "gpu01"
+    assert labels["gpufleet.profile"] == "dgx-h100-8"
