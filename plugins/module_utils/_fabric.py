@@ -15,6 +15,9 @@ from ._health_policy import Policy
 from ._pci import PciInventory, normal_bus_id
 
 UNIT = "nvidia-fabricmanager.service"
+NVLINK5_BOARDS = ("2901", "3182")
+"""PCI ids of B200 and B300 SXM: their switches are no PCI functions of class 0680 (open-gpu-kernel-modules)."""
+_BOARD_GPUS = 8
 
 _SWITCH_ERROR = re.compile(
     r"detected NVSwitch (fatal|non-fatal) error (\d+).*?pci bus id ([0-9A-Fa-f:.]+)(?:.*?\bport (\d+))?", re.IGNORECASE
@@ -135,11 +138,21 @@ def fabric_needed(pci: Optional[PciInventory], product_names: Tuple[str, ...] = 
 
     None where neither the bus nor a model tells.
     """
-    if pci is not None and pci.readable and pci.gpus:
-        return pci.has_nvswitch or bool(pci.nvlink_management)
-    if pci is not None and pci.readable and pci.nvswitches:
-        return True
+    if pci is not None and pci.readable and (pci.gpus or pci.nvswitches):
+        return pci.has_nvswitch or bool(pci.nvlink_management) or is_nvlink5_board(pci)
     return None if not product_names else False
+
+
+def is_nvlink5_board(pci: PciInventory) -> bool:
+    """A whole B200 or B300 baseboard; a virtual machine that was given some of its GPUs is none."""
+    return sum(1 for gpu in pci.gpus if gpu.device in NVLINK5_BOARDS) >= _BOARD_GPUS
+
+
+def judge_management(pci: PciInventory, completed: bool) -> List[Finding]:
+    """Without mlx5_ib the switches of an NVLink 5 board cannot be managed, and the fabric never completes."""
+    if completed or pci.nvlink_management or not is_nvlink5_board(pci):
+        return []
+    return [build_finding("nvlink_management_missing", 0, "management functions")]
 
 
 def judge_unit(unit: FabricUnit, needed: bool, driver_version: Optional[str], policy: Policy) -> List[Finding]:

@@ -138,7 +138,6 @@ CATALOG: Dict[str, Entry] = {
         "rules",
         True,
     ),
-    "lost_gpu_unnamed": _e(WARNING, "the readings of the other GPUs could not be had", RUN_AGAIN, "rules", True),
     # -- number of GPUs ---------------------------------------------------------------------------------------------
     "gpu_count_low": _e(
         CRITICAL,

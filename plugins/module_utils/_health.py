@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ._fabric import fabric_needed, judge_fabric_log, judge_unit
+from ._fabric import fabric_needed, judge_fabric_log, judge_management, judge_unit
 from ._findings import Finding, sort_findings, verdict_of
 from ._findings_catalog import CATALOG, build_finding, is_unread
 from ._gpu_models import GpuModel, architecture_of, model_of_name
@@ -74,6 +74,7 @@ def judge(
     if seen.kernel is not None:
         findings.extend(judge_kernel_log(seen.kernel, _ref_finder(seen), policy, seen.acknowledged))
     findings.extend(_judge_fabric(seen, policy))
+    findings.extend(_judge_bus(seen))
     findings.extend(_judge_driver(seen))
     if not seen.covered and not findings:
         findings.append(build_finding("nothing_to_judge"))
@@ -319,6 +320,17 @@ def _judge_fabric(seen: Observation, policy: Policy) -> List[Finding]:
         must = needed if needed is not None else not seen.live
         found.extend(judge_unit(seen.fabric_unit, must, _loaded_version(seen), policy))
     return found
+
+
+def _judge_bus(seen: Observation) -> List[Finding]:
+    if seen.pci is None:
+        return []
+    found: List[Finding] = []
+    if seen.pci.amd_gpus:
+        found.append(build_finding("amd_gpu", len(seen.pci.amd_gpus), None, detail="%d" % len(seen.pci.amd_gpus)))
+    gpus = all_gpus(seen)
+    waiting = [gpu for gpu in gpus if (gpu.get("fabric_state") or "completed").lower() != "completed"]
+    return found + judge_management(seen.pci, completed=not waiting)
 
 
 def _loaded_version(seen: Observation) -> Optional[str]:

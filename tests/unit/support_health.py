@@ -21,7 +21,7 @@ FABRIC_UP = "LoadState=loaded\nActiveState=active\nSubState=running\nNRestarts=0
 class ScriptedHost(Host):
     """A machine whose commands answer from a table of (pattern of the command line, answer); anything else is missing.
 
-    An answer is (exit status, stdout), or None for a command that does not end in time. `asked` keeps the command lines.
+    An answer is (exit status, stdout), or None for a command that does not end in time. `asked` keeps what was asked.
     """
 
     def __init__(self, root: str, answers) -> None:

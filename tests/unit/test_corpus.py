@@ -10,10 +10,11 @@ import re
 from pathlib import Path
 
 import pytest
+from support_health import SMI, expected_of, folder_recordings, index_rows, read_recording, replay, verdicts_of
+
 from ansible_collections.gpufleet.server.plugins.module_utils._health import judge
 from ansible_collections.gpufleet.server.plugins.module_utils._observe import Questions, observe
 from ansible_collections.gpufleet.server.plugins.module_utils._recording import observe_recordings
-from support_health import SMI, expected_of, folder_recordings, index_rows, read_recording, replay, verdicts_of
 
 CORPUS = Path(os.environ.get("GPUFLEET_CORPUS") or Path(__file__).resolve().parents[3] / "shared" / "corpus")
 PUBLIC, CAPTURES = index_rows(CORPUS, "public"), index_rows(CORPUS, "captures")
