@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Optional, Tuple
 
 LINKS_NONE = "none"
@@ -162,6 +163,7 @@ _DESKTOP_NAMES = re.compile(r"\b(geforce|titan|quadro|rtx|gtx|gt \d{3,4})\b", re
 _VIRTUAL_NAMES = re.compile(r"^(nvidia )?grid\b|-\d+[qbca]$", re.IGNORECASE)
 
 
+@lru_cache(maxsize=256)
 def model_of_name(product_name: Optional[str]) -> Optional[GpuModel]:
     """The model of a product name as nvidia-smi prints it, e.g. ``NVIDIA H100 80GB HBM3``; None where unknown."""
     if not product_name:
@@ -212,6 +214,7 @@ def is_virtual(product_name: Optional[str]) -> bool:
     return bool(product_name and _VIRTUAL_NAMES.search(" ".join(product_name.lower().split())))
 
 
+@lru_cache(maxsize=256)
 def is_datacenter(product_name: Optional[str], product_brand: Optional[str] = None) -> Optional[bool]:
     """True for a data-centre GPU, False for a desktop or workstation one, None where nothing tells."""
     model = model_of_name(product_name)

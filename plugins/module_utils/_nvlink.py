@@ -119,21 +119,23 @@ def parse_nvlink(text: str) -> NvlinkReading:
 def _note(line: str, blocks: List[_Block]) -> bool:
     """Put a line into the block it belongs to; False where it means nothing."""
     block = blocks[-1] if blocks else None
+    match = _LINK.match(line)
+    if match:
+        return block is not None and _link_line(block, int(match.group(1)), match.group(2))
+    if _CAPABILITY.match(line):
+        if block is not None:
+            block.kinds.add("capabilities")
+        return block is not None
     for pattern, note in _NOTES:
         if pattern.search(line):
             if block is None:
                 return False
             block.note = note
             return True
-    if block is None:
-        return False
-    if _CAPABILITY.match(line):
-        block.kinds.add("capabilities")
-        return True
-    match = _LINK.match(line)
-    if not match:
-        return False
-    number, body = int(match.group(1)), match.group(2)
+    return False
+
+
+def _link_line(block: _Block, number: int, body: str) -> bool:
     if _REMOTE.match(body):
         block.kinds.add("remote")
         block.links[number] = Link(number, ACTIVE)

@@ -57,6 +57,13 @@ _HANDLE = re.compile(
 _PROBLEM_WITH = re.compile(r"^Problem with GPU\s+([0-9A-Fa-f:.]+)\s*:\s*(.*)$", re.IGNORECASE)
 _INFOROM = re.compile(r"infoROM is corrupted at gpu\s+([0-9A-Fa-f:.]+)", re.IGNORECASE)
 
+_ANY = re.compile(
+    "Unable to determine|Problem with GPU|communicate with|Failed to |mismatch|find libnvidia|No devices|access blocked|"
+    "power cables|valid field|line argument|Invalid combination",
+    re.IGNORECASE,
+)
+"""A part of every text above: most outputs hold none of them, and are not looked at line by line."""
+
 EXIT_STATUS = {
     2: USAGE,
     4: PERMISSION,
@@ -81,6 +88,8 @@ of a shell."""
 def failures_in(text: str) -> List[SmiFailure]:
     """Every failure text of an output, in order, each once."""
     found: List[SmiFailure] = []
+    if not _ANY.search(text):
+        return found
     for line in text.splitlines():
         line = line.strip()
         if not line or len(line) > 500:
