@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import threading
 from pathlib import Path
 from typing import Callable, Dict, List
@@ -14,17 +15,18 @@ import pytest
 import yaml
 
 from gpurepo import RepoTree, build
-from gpurepo.build import KEPT_TREES
-from gpurepo.manifest import HERE, ManifestError, load, parse
+from gpurepo.keys import ensure_key
+from gpurepo.manifest import HERE, LOADER, load, parse
 from gpurepo.packages import Expander, Package, archive_packages, nvidia_packages
+from gpurepo.schema import ManifestError
 
 MANIFEST = HERE / "manifest.yml"
 
 
 def changed(edit: Callable[[dict], object]) -> str:
-    data = yaml.safe_load(MANIFEST.read_text())
+    data = yaml.load(MANIFEST.read_text(), Loader=LOADER)
     edit(data)
-    return yaml.safe_dump(data, sort_keys=False)
+    return yaml.dump(data, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=False)
 
 
 # --- manifest ------------------------------------------------------------------------------------------------------
@@ -67,10 +69,10 @@ def needs_a_user_that_nobody_gives(data: dict) -> None:
     (needs_a_user_that_nobody_gives, "files/user.postinst needs @USER@, which has no value"),
     (lambda data: data["broken"].update(driver=["nvidia-dmks*"]), "nothing matches nvidia-dmks"),
 ])
-def test_a_manifest_that_cannot_be_filled_in_leaves_no_tree(small, tmp_path, edit, message):
+def test_a_manifest_that_cannot_be_filled_in_leaves_no_tree(small, cache, edit, message):
     with pytest.raises(ManifestError, match=message):
-        build(tmp_path / "cache", small(edit))
-    assert list((tmp_path / "cache/repos").iterdir()) == []
+        build(cache, small(edit))
+    assert list((cache / "repos").iterdir()) == []
 
 
 def test_every_version_has_the_branch_it_starts_with():
@@ -131,6 +133,22 @@ def test_every_dependency_can_be_met_from_the_same_repository(repository):
 # --- cache ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="session")
+def keys(tmp_path_factory) -> Path:
+    """Keys for all tests here: generating a pair takes longer than the small build itself."""
+    directory = tmp_path_factory.mktemp("keys")
+    for name, key in load().keys.items():
+        ensure_key(name, key, directory)
+    return directory
+
+
+@pytest.fixture
+def cache(tmp_path: Path, keys: Path) -> Path:
+    """A cache without a tree."""
+    shutil.copytree(keys, tmp_path / "cache/keys")
+    return tmp_path / "cache"
+
+
 @pytest.fixture
 def small(tmp_path: Path) -> Callable[..., Path]:
     """A manifest file with one distribution and one version, so that a build takes a moment."""
@@ -141,6 +159,7 @@ def small(tmp_path: Path) -> Callable[..., Path]:
             data["nvidia"]["distributions"] = {"debian12": {**debian, "branches": ["580"]}}
             data["branches"]["580"]["versions"] = ["580.178.04"]
             data["ubuntu"].update(releases={}, pockets={}, transitional=[])
+            data["broken"] = {"driver": data["broken"]["driver"]}
             edit(data)
 
         path = tmp_path / "manifest.yml"
@@ -150,39 +169,41 @@ def small(tmp_path: Path) -> Callable[..., Path]:
     return write
 
 
-def test_an_unchanged_manifest_is_a_cache_hit_that_starts_no_tool(small, tmp_path, monkeypatch):
-    first = build(tmp_path / "cache", small())
+def test_an_unchanged_manifest_is_a_cache_hit_that_starts_no_tool(small, cache, monkeypatch):
+    first = build(cache, small())
     monkeypatch.setenv("PATH", "/nonexistent")
-    second = build(tmp_path / "cache", small())
+    second = build(cache, small())
     assert (first.fresh, second.fresh) == (True, False)
     assert second.root == first.root
 
 
-def test_a_changed_manifest_gives_another_tree_under_the_same_keys(small, tmp_path):
-    first = build(tmp_path / "cache", small())
-    fingerprint = (tmp_path / "cache/keys/nvidia.fpr").read_text()
-    second = build(tmp_path / "cache", small(lambda data: template(data).update(version="2025.10.12-1")))
+def test_a_changed_manifest_gives_another_tree_under_the_same_keys(small, cache):
+    first = build(cache, small())
+    fingerprint = (cache / "keys/nvidia.fpr").read_text()
+    second = build(cache, small(lambda data: template(data).update(version="2025.10.12-1")))
     assert second.digest != first.digest
     assert [deb.name for deb in second.root.glob("compute/**/nvlsm_*")] == ["nvlsm_2025.10.12-1_amd64.deb"]
-    assert (tmp_path / "cache/keys/nvidia.fpr").read_text() == fingerprint
+    assert (cache / "keys/nvidia.fpr").read_text() == fingerprint
 
 
-def test_another_key_gives_another_tree(small, tmp_path):
-    first = build(tmp_path / "cache", small())
-    (tmp_path / "cache/keys/nvidia.fpr").unlink()
-    assert build(tmp_path / "cache", small()).digest != first.digest
+def test_another_key_gives_another_tree(small, cache):
+    first = build(cache, small())
+    (cache / "keys/nvidia.fpr").unlink()
+    assert build(cache, small()).digest != first.digest
 
 
-def test_the_same_manifest_gives_the_same_packages(small, tmp_path):
+def test_the_same_manifest_gives_the_same_packages(small, cache, keys, tmp_path):
     def content(tree: RepoTree) -> dict:
-        return {path.name: path.read_bytes() for path in tree.root.rglob("*.deb") if "keyring" not in path.name}
+        return {path.name: path.read_bytes() for path in tree.root.rglob("*.deb")}
 
-    assert content(build(tmp_path / "one", small())) == content(build(tmp_path / "two", small()))
+    shutil.copytree(keys, tmp_path / "other/keys")
+    assert content(build(cache, small())) == content(build(tmp_path / "other", small()))
 
 
-def test_builders_at_the_same_time_build_once(small, tmp_path):
-    manifest, trees = small(), []  # type: Path, List[RepoTree]
-    threads = [threading.Thread(target=lambda: trees.append(build(tmp_path / "cache", manifest))) for _ in range(3)]
+def test_builders_at_the_same_time_build_once(small, cache):
+    manifest = small()
+    trees: List[RepoTree] = []
+    threads = [threading.Thread(target=lambda: trees.append(build(cache, manifest))) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -190,22 +211,23 @@ def test_builders_at_the_same_time_build_once(small, tmp_path):
     assert sorted(tree.fresh for tree in trees) == [False, False, True]
 
 
-def test_old_trees_and_what_a_killed_build_left_behind_are_removed(small, tmp_path):
-    unfinished = tmp_path / "cache/repos/.building-killed"
+def test_old_trees_and_what_a_killed_build_left_behind_are_removed(small, cache, monkeypatch):
+    monkeypatch.setattr("gpurepo.build.KEPT_TREES", 2)
+    unfinished = cache / "repos/.building-killed"
     unfinished.mkdir(parents=True)
-    trees = [build(tmp_path / "cache", small(lambda data, v=v: template(data).update(version=v)))
-             for v in "12345"]
-    left = sorted(path.name for path in (tmp_path / "cache/repos").iterdir())
-    assert left == sorted(tree.digest for tree in trees[-KEPT_TREES:])
+    trees = [build(cache, small(lambda data, v=v: template(data).update(version=v)))
+             for v in "123"]
+    left = sorted(path.name for path in (cache / "repos").iterdir())
+    assert left == sorted(tree.digest for tree in trees[-2:])
 
 
-def test_a_build_that_fails_leaves_no_tree(small, tmp_path, monkeypatch):
+def test_a_build_that_fails_leaves_no_tree(small, cache, monkeypatch):
     monkeypatch.setattr("gpurepo.index.index_flat", lambda *arguments: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        build(tmp_path / "cache", small())
-    assert list((tmp_path / "cache/repos").iterdir()) == []
+        build(cache, small())
+    assert list((cache / "repos").iterdir()) == []
 
 
-def test_secret_keys_are_readable_by_their_owner_only(small, tmp_path):
-    build(tmp_path / "cache", small())
-    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "cache/keys").glob("*.secret.asc")} == {0o600}
+def test_secret_keys_are_readable_by_their_owner_only(small, cache):
+    build(cache, small())
+    assert {path.stat().st_mode & 0o777 for path in (cache / "keys").glob("*.secret.asc")} == {0o600}

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Dict, Iterator, List, Optional, Tuple
 
 from . import debs, index, keys, packages
-from .manifest import HERE, Manifest, load
+from .manifest import HERE, load
+from .schema import Manifest
 
 KEPT_TREES = 4
 """The tree in use and those used before it: a lab that was started earlier still serves its own."""

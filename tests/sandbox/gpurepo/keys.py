@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Iterator, List
 
-from .manifest import Key
+from .schema import Key
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Dict, Iterable, List, Mapping, Sequence, Tuple
 
 from . import elf
-from .manifest import FILES_DIR, Distribution, FileSpec, Kernel, Manifest, ManifestError, ScriptPart, Template
+from .manifest import FILES_DIR
+from .schema import Distribution, FileSpec, Kernel, Manifest, ManifestError, ScriptPart, Template
 
 KERNEL_MODULES = ("nvidia", "nvidia-uvm", "nvidia-modeset", "nvidia-drm", "nvidia-peermem")
 MODULE_DEPENDS = {"nvidia": "", "nvidia-drm": "nvidia-modeset"}
