@@ -72,11 +72,11 @@ def pytest(*arguments: str) -> list[str]:
 
 
 def shell_scripts() -> list[str]:
-    """Project files that a POSIX shell or bash runs, told by their first line."""
+    """Project files that a POSIX shell or bash runs, told by their first line. A template of one is no script yet."""
     found = []
     for name in project_files():
         path = REPOSITORY / name
-        if path.is_file() and not path.is_symlink():
+        if path.is_file() and not path.is_symlink() and path.suffix != ".j2":
             with path.open("rb") as stream:
                 if re.match(rb"#!(/usr)?/bin/(env )?(ba|da)?sh\b", stream.readline(80)):
                     found.append(name)
