@@ -9,7 +9,7 @@ from common import REPOSITORY
 
 sys.path.insert(0, str(REPOSITORY / ".ansible" / "collections"))
 
-from ansible_collections.gpufleet.server.plugins.plugin_utils._gpu_health_archive import (  # noqa: E402
+from ansible_collections.gpufleet.server.plugins.plugin_utils._gpu_health_archive import (
     build_archive,
 )
 
