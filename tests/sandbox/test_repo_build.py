@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import sys
 import threading
 from pathlib import Path
 from typing import Callable, Dict, List
@@ -212,7 +213,8 @@ def test_builders_at_the_same_time_build_once(small, cache):
 
 
 def test_old_trees_and_what_a_killed_build_left_behind_are_removed(small, cache, monkeypatch):
-    monkeypatch.setattr("gpurepo.build.KEPT_TREES", 2)
+    # By its module's name: the package's attribute `build` is the function.
+    monkeypatch.setattr(sys.modules["gpurepo.build"], "KEPT_TREES", 2)
     unfinished = cache / "repos/.building-killed"
     unfinished.mkdir(parents=True)
     trees = [build(cache, small(lambda data, v=v: template(data).update(version=v)))
