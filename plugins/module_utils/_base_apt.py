@@ -231,7 +231,7 @@ def plan_kernel(desired: Desired, facts: BaseFacts) -> Part:
                 "warning",
                 "kernel %s is not of this distribution: its headers have no package name" % kernel.release,
                 observed=kernel.release,
-                remedy="Install its headers by hand and set base_kernel_headers to null.",
+                remedy="Install its headers by hand and set base_kernel_headers to false.",
                 source="/boot",
             )
         )

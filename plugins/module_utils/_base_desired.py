@@ -70,6 +70,22 @@ class Part:
         self.pending.append(text)
 
 
+def desired_of(options: Mapping[str, Any]) -> Desired:
+    """Module options to :class:`Desired`; raises :class:`BaseError` for a memlock that is neither KiB nor a word."""
+    values = dict(options)
+    for name in ("apt_lock_timeout_s", "limits_nofile", "journal_max_use_mb", "kernel_headers"):
+        values[name] = values[name] or None
+    memlock = str(values["limits_memlock"]).strip()
+    if memlock not in ("unlimited", "leave") and not memlock.isdigit():
+        raise BaseError("base_limits_memlock is %r; allowed are a number of KiB, unlimited and leave" % memlock)
+    values["limits_memlock"] = None if memlock == "leave" else memlock
+    values["numa_balancing"] = {"enabled": True, "disabled": False}.get(values["numa_balancing"])
+    values["journal_persistent"] = {"persistent": True, "volatile": False}.get(values.pop("journal_storage"))
+    for name in ("http_proxy", "https_proxy", "apt_mirror", "apt_security_mirror"):
+        values[name] = (values[name] or "").strip()
+    return Desired(**values)
+
+
 def sysctl_keys(desired: Desired) -> List[str]:
     """Keys whose values the observation has to read."""
     return sorted(wanted_sysctl(desired))
@@ -92,7 +108,8 @@ def respected(setting: Setting, wanted: str, variable: str) -> Finding:
         "%s sets %s to %s; left as it is" % (setting.path, setting.key, setting.value or "nothing"),
         observed=setting.value,
         expected=wanted,
-        remedy="Take the setting out of %s to let %s decide, or set %s to null." % (setting.path, variable, variable),
+        remedy="Take the setting out of %s to let %s decide, or leave %s to yourself."
+        % (setting.path, variable, variable),
         source=setting.path,
     )
 

@@ -111,8 +111,8 @@ def parse_os_release(text: str) -> Dict[str, str]:
     return {match.group("key"): match.group("value") for match in matches if match}
 
 
-def parse_units(text: str, clock_offset_s: Optional[float]) -> Dict[str, Unit]:
-    """Blocks of `systemctl show` by the unit's name without ``.service``; `clock_offset_s` is the time of the boot."""
+def parse_units(text: str, clock_offset_s: float) -> Dict[str, Unit]:
+    """Blocks of `systemctl show` by the unit's name without ``.service``; the offset as for :func:`observe_base`."""
     units: Dict[str, Unit] = {}
     for block in text.split("\n\n"):
         values = dict(line.partition("=")[::2] for line in block.splitlines())
@@ -121,7 +121,7 @@ def parse_units(text: str, clock_offset_s: Optional[float]) -> Dict[str, Unit]:
             continue
         started = None
         stamp = values.get("ExecMainStartTimestampMonotonic", "0")
-        if clock_offset_s is not None and stamp.isdigit() and int(stamp):
+        if stamp.isdigit() and int(stamp):
             started = clock_offset_s + int(stamp) / 1e6
         states = (values.get(key, "") for key in ("LoadState", "ActiveState", "UnitFileState"))
         unit = Unit(*states, started)
@@ -152,8 +152,8 @@ def selected(text: Optional[str]) -> Optional[str]:
 # -- observation -------------------------------------------------------------------------------------------------------
 
 
-def observe_base(host: Host, now_s: float, sysctl_keys: Sequence[str]) -> BaseFacts:
-    """One look at the machine. `now_s` is the present epoch time, `sysctl_keys` the keys whose values matter."""
+def observe_base(host: Host, clock_offset_s: float, sysctl_keys: Sequence[str]) -> BaseFacts:
+    """One look at the machine. `clock_offset_s` is epoch less monotonic time; `sysctl_keys` are those that matter."""
     os_release = parse_os_release(host.read_text("/etc/os-release") or host.read_text("/usr/lib/os-release") or "")
     packages = parse_query(host.run(QUERY_ARGV).stdout)
     kernel = boot_kernel(
@@ -199,7 +199,7 @@ def observe_base(host: Host, now_s: float, sysctl_keys: Sequence[str]) -> BaseFa
         journal_on_disk=_journal_on_disk(host),
         clock_synchronised=None if container else _clock_synchronised(host),
         chrony_sources_dir=host.exists("/etc/chrony/sources.d"),
-        **_systemd(host, now_s),
+        **_systemd(host, clock_offset_s),
     )
 
 
@@ -211,15 +211,13 @@ def with_candidates(host: Host, facts: BaseFacts, names: Sequence[str]) -> BaseF
     return replace(facts, policies=parse_policy(result.stdout)) if result.ok else facts
 
 
-def _systemd(host: Host, now_s: float) -> Dict[str, object]:
-    uptime = (host.read_text("/proc/uptime") or "").split()
-    offset = now_s - float(uptime[0]) if uptime else None
+def _systemd(host: Host, clock_offset_s: float) -> Dict[str, object]:
     properties = "Id,Names,LoadState,ActiveState,UnitFileState,ExecMainStartTimestampMonotonic"
     names = ["%s.service" % name for name in TIME_UNITS + OTHER_UNITS]
     units = host.run(["systemctl", "show", "-p", properties, *names]).stdout
     manager = host.run(["systemctl", "show", "-p", "DefaultLimitNOFILE,DefaultLimitMEMLOCK"]).stdout
     return {
-        "units": parse_units(units, offset),
+        "units": parse_units(units, clock_offset_s),
         "manager": dict(line.partition("=")[::2] for line in manager.splitlines() if "=" in line),
     }
 

@@ -14,8 +14,8 @@ author: The gpufleet authors (@gpufleet)
 description:
   - Reads the operating system, kernels, dpkg's states, settings in force and who set them, in one round trip, and says
     which files, packages and steps lead to the declared state. Changes nothing.
-  - An option that is null or V(leave) is left to the operator; what an operator set in another file of the same kind
-    stands and is told as a finding.
+  - V(leave), 0, false or an empty list leaves a matter to the operator; what an operator set in another file of the
+    same kind stands and is told as a finding.
   - apt is asked only about packages that are missing, because opening its cache takes seconds.
 options:
   phase:
@@ -38,9 +38,11 @@ options:
   kernel_headers:
     description: Whether the headers of the kernel that will boot should be installed.
     type: bool
+    default: false
   apt_lock_timeout_s:
     description: Seconds for which apt waits for another apt.
     type: int
+    default: 0
   needrestart:
     description: V(list) restarts nothing, V(protect) keeps only what jobs run under from being restarted.
     type: str
@@ -52,18 +54,22 @@ options:
     elements: str
     default: []
   limits_memlock:
-    description: Limit of locked memory, in KiB or V(unlimited).
+    description: Limit of locked memory, in KiB, V(unlimited) or V(leave).
     type: str
+    default: leave
   limits_nofile:
     description: Limit of open files.
     type: int
+    default: 0
   sysctl:
     description: Kernel settings by key; a null value leaves a key alone.
     type: dict
     default: {}
   numa_balancing:
     description: Whether the kernel moves pages between NUMA nodes by itself.
-    type: bool
+    type: str
+    choices: [enabled, disabled, leave]
+    default: leave
   thp:
     description: Transparent huge pages.
     type: str
@@ -79,12 +85,15 @@ options:
     type: list
     elements: str
     default: []
-  journal_persistent:
-    description: Whether the journal is kept on disk.
-    type: bool
+  journal_storage:
+    description: Whether the journal is kept on disk or in memory.
+    type: str
+    choices: [persistent, volatile, leave]
+    default: leave
   journal_max_use_mb:
     description: Space for the journal in MiB.
     type: int
+    default: 0
   apt_mirror:
     description: Mirror of the distribution's archive. C({distribution}) stands for V(ubuntu) or V(debian).
     type: str
@@ -195,19 +204,19 @@ result:
   sample: {"verdict": "healthy", "changed": false, "findings": [], "proven": [], "unproven": [], "versions": {}}
 """
 
-import time  # noqa: E402
+import time
 
-from ansible.module_utils.basic import AnsibleModule  # noqa: E402
+from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpufleet.server.plugins.module_utils._base_apt import missing_packages  # noqa: E402
-from ansible_collections.gpufleet.server.plugins.module_utils._base_desired import (  # noqa: E402
+from ansible_collections.gpufleet.server.plugins.module_utils._base_apt import missing_packages
+from ansible_collections.gpufleet.server.plugins.module_utils._base_desired import (
     BaseError,
-    Desired,
+    desired_of,
     sysctl_keys,
 )
-from ansible_collections.gpufleet.server.plugins.module_utils._base_plan import plan_and_result  # noqa: E402
-from ansible_collections.gpufleet.server.plugins.module_utils._host import Host  # noqa: E402
-from ansible_collections.gpufleet.server.plugins.module_utils._observe_base import (  # noqa: E402
+from ansible_collections.gpufleet.server.plugins.module_utils._base_plan import plan_and_result
+from ansible_collections.gpufleet.server.plugins.module_utils._host import Host
+from ansible_collections.gpufleet.server.plugins.module_utils._observe_base import (
     observe_base,
     with_candidates,
 )
@@ -217,19 +226,19 @@ TEXT = {"type": "str", "default": ""}
 
 DESIRED = {
     "packages": STRINGS,
-    "kernel_headers": {"type": "bool"},
-    "apt_lock_timeout_s": {"type": "int"},
+    "kernel_headers": {"type": "bool", "default": False},
+    "apt_lock_timeout_s": {"type": "int", "default": 0},
     "needrestart": {"type": "str", "choices": ["list", "protect", "leave"], "default": "leave"},
     "unattended_upgrades_keep_out": STRINGS,
-    "limits_memlock": {"type": "str"},
-    "limits_nofile": {"type": "int"},
+    "limits_memlock": {"type": "str", "default": "leave"},
+    "limits_nofile": {"type": "int", "default": 0},
     "sysctl": {"type": "dict", "default": {}},
-    "numa_balancing": {"type": "bool"},
+    "numa_balancing": {"type": "str", "choices": ["enabled", "disabled", "leave"], "default": "leave"},
     "thp": {"type": "str", "choices": ["always", "madvise", "never", "leave"], "default": "leave"},
     "time_sync": {"type": "str", "choices": ["auto", "chrony", "systemd-timesyncd", "leave"], "default": "leave"},
     "ntp_servers": STRINGS,
-    "journal_persistent": {"type": "bool"},
-    "journal_max_use_mb": {"type": "int"},
+    "journal_storage": {"type": "str", "choices": ["persistent", "volatile", "leave"], "default": "leave"},
+    "journal_max_use_mb": {"type": "int", "default": 0},
     "apt_mirror": TEXT,
     "apt_security_mirror": TEXT,
     "apt_components": STRINGS,
@@ -249,10 +258,10 @@ def main() -> None:
     # no_log: a proxy's address may hold a password, which has no place in the target's system log.
     module = AnsibleModule(argument_spec={**DESIRED, **PHASE}, supports_check_mode=True, no_log=True)
     options = module.params
-    desired = Desired(**{name: options[name] for name in DESIRED})
     host = Host()
     try:
-        facts = observe_base(host, time.time(), sysctl_keys(desired))
+        desired = desired_of({name: options[name] for name in DESIRED})
+        facts = observe_base(host, time.time() - time.monotonic(), sysctl_keys(desired))
         facts = with_candidates(host, facts, missing_packages(desired, facts))
         plan, result = plan_and_result(
             desired,

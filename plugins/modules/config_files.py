@@ -120,15 +120,15 @@ diff:
   sample: [{"before": "", "after": "vm.swappiness = 10\n"}]
 """
 
-import grp  # noqa: E402
-import os  # noqa: E402
-import pwd  # noqa: E402
-import shutil  # noqa: E402
-import stat  # noqa: E402
+import grp
+import os
+import pwd
+import shutil
+import stat
 
-from ansible.module_utils.basic import AnsibleModule  # noqa: E402
+from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpufleet.server.plugins.module_utils._config_files import (  # noqa: E402
+from ansible_collections.gpufleet.server.plugins.module_utils._config_files import (
     Change,
     ConfigFilesError,
     ObservedFile,
@@ -137,7 +137,7 @@ from ansible_collections.gpufleet.server.plugins.module_utils._config_files impo
     plan_files,
     validate_argv,
 )
-from ansible_collections.gpufleet.server.plugins.module_utils._host import Host  # noqa: E402
+from ansible_collections.gpufleet.server.plugins.module_utils._host import Host
 
 FILE_OPTIONS = {
     "path": {"type": "str", "required": True},

@@ -7,7 +7,7 @@ from support_base import RELEASE, machine, packages, policies, settled, ubuntu, 
 
 from ansible_collections.gpufleet.server.plugins.module_utils import _base_files as files
 from ansible_collections.gpufleet.server.plugins.module_utils._base_apt import missing_packages
-from ansible_collections.gpufleet.server.plugins.module_utils._base_desired import BaseError, Desired
+from ansible_collections.gpufleet.server.plugins.module_utils._base_desired import BaseError, Desired, desired_of
 from ansible_collections.gpufleet.server.plugins.module_utils._base_plan import plan_and_result, plan_base
 from ansible_collections.gpufleet.server.plugins.module_utils._kernels import BootKernel
 from ansible_collections.gpufleet.server.plugins.module_utils._observe_base import OwnFile, Unit
@@ -117,6 +117,47 @@ def test_in_a_proof_what_is_not_in_force_is_a_failure():
     _plan, result = plan_and_result(wanted(), settled(thp="always"), prove=True)
     assert (result["verdict"], ids(result)) == ("failed", ["base_not_in_force"])
     assert "always instead of madvise" in result["findings"][0]["message"]
+
+
+OPTIONS = {
+    "apt_lock_timeout_s": 600,
+    "limits_memlock": "unlimited",
+    "limits_nofile": 1048576,
+    "journal_max_use_mb": 4096,
+    "kernel_headers": True,
+    "numa_balancing": "disabled",
+    "journal_storage": "persistent",
+    "http_proxy": "",
+    "https_proxy": "",
+    "apt_mirror": "",
+    "apt_security_mirror": "",
+}
+
+
+@pytest.mark.parametrize(
+    "option, value, name, expected",
+    [
+        ("apt_lock_timeout_s", 0, "apt_lock_timeout_s", None),
+        ("limits_nofile", 0, "limits_nofile", None),
+        ("limits_memlock", "leave", "limits_memlock", None),
+        ("limits_memlock", "8192", "limits_memlock", "8192"),
+        ("journal_max_use_mb", 0, "journal_max_use_mb", None),
+        ("journal_storage", "leave", "journal_persistent", None),
+        ("journal_storage", "volatile", "journal_persistent", False),
+        ("journal_storage", "persistent", "journal_persistent", True),
+        ("numa_balancing", "leave", "numa_balancing", None),
+        ("numa_balancing", "enabled", "numa_balancing", True),
+        ("numa_balancing", "disabled", "numa_balancing", False),
+        ("kernel_headers", False, "kernel_headers", None),
+    ],
+)
+def test_how_an_option_leaves_a_matter_to_the_operator(option, value, name, expected):
+    assert getattr(desired_of({**OPTIONS, option: value}), name) == expected
+
+
+def test_a_memlock_that_is_no_amount_is_refused():
+    with pytest.raises(BaseError, match="base_limits_memlock is '8G'; allowed are"):
+        desired_of({**OPTIONS, "limits_memlock": "8G"})
 
 
 # -- the role's own files ----------------------------------------------------------------------------------------------

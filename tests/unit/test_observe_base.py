@@ -77,7 +77,6 @@ TREE = {
     "proc/sys/kernel/osrelease": "5.15.0-91-generic\n",
     "proc/sys/fs/nr_open": "1048576\n",
     "proc/sys/vm/swappiness": "60\n",
-    "proc/uptime": "100.00 50.00\n",
     "proc/cmdline": "BOOT_IMAGE=/vmlinuz quiet\n",
     "proc/4711/comm": "containerd-shim\n",
     "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
