@@ -303,8 +303,8 @@ def _judge_links(seen: Observation, context: LinkContext, policy: Policy, model_
     if status is not None and not status.failures:
         found.extend(judge_nvlink_status(status, context, policy))
     if errors is not None and not errors.failures:
-        known = status is not None
-        found.extend(judge_nvlink_errors(errors, context, policy, seen.nvlink_earlier, status_known=known))
+        beside = status if status is not None and not status.failures else None
+        found.extend(judge_nvlink_errors(errors, context, policy, seen.nvlink_earlier, beside))
     already = links_by_gpu(found)
     for topology in seen.topologies:
         found.extend(judge_topology(topology, context, model_hint, already))

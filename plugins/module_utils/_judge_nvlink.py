@@ -128,7 +128,8 @@ def _judge_gpu(gpu: NvlinkGpu, reading: NvlinkReading, context: LinkContext, pol
             return [build_finding("nvlink_all_down", 0, wanted, ref, detail="all links are inactive")]
         return []
     if not gpu.links:
-        if model is not None and model.links == LINKS_NONE:
+        # The name alone does not do: of a line that is cut off, an A100 is an A10.
+        if model is not None and model.links == LINKS_NONE and gpu.uuid:
             return []
         return [build_finding("nvlink_unreadable", "no link line", "links", ref, detail="no link line")]
     found = _down(gpu, reading, model, ref, wanted)
@@ -211,10 +212,12 @@ def judge_nvlink_errors(
     context: LinkContext,
     policy: Policy,
     earlier: Optional[NvlinkReading] = None,
-    status_known: bool = False,
+    status: Optional[NvlinkReading] = None,
 ) -> List[Finding]:
-    """Findings of `nvlink -e`. With an `earlier` reading, what grew since counts, except for saturated counters."""
-    found = _unreadable(reading, context)
+    """Findings of `nvlink -e`. With an `earlier` reading, what grew since counts, except for saturated counters.
+    `status` is `nvlink -s` of the same machine: links that are up there have counters here."""
+    found = _unreadable(reading, context) + _uncounted(reading, context, status)
+    status_known = status is not None
     if not reading.gpus and not reading.failures and not context.complete and context.hint is None:
         found.append(build_finding("nvlink_unreadable", "nothing", "counters", detail="the output is empty"))
     for gpu in reading.gpus:
@@ -230,6 +233,18 @@ def judge_nvlink_errors(
             grown = _delta(counters, before.get(number) or {})
             found.extend(_judge_link(counters, grown, context.ref(gpu), number, gpu.name, policy))
         found.extend(_uneven(gpu, reading, context, status_known))
+    return found
+
+
+def _uncounted(reading: NvlinkReading, context: LinkContext, status: Optional[NvlinkReading]) -> List[Finding]:
+    found = []
+    for gpu in status.gpus if status is not None else ():
+        up = {link.number for link in gpu.links if link.state == ACTIVE}
+        counted = reading.by_index(gpu.index)
+        lacking = up - set(counted.counters if counted else ())
+        if lacking and gpu.index not in context.lost and gpu.index not in context.mig:
+            text = "no counters of %d links that are up" % len(lacking)
+            found.append(build_finding("nvlink_unreadable", text, "counters", context.ref(gpu), detail=text))
     return found
 
 

@@ -155,10 +155,10 @@ def _status(block: _Block, number: int, body: str) -> bool:
     else:
         return False
     block.kinds.add("status")
-    # The same link twice with two states: the worse one stands.
-    before = block.links.get(number)
-    if before is None or before.state != INACTIVE:
-        block.links[number] = link
+    if number in block.links:
+        # The header of the next GPU is missing: these are another one's links.
+        return False
+    block.links[number] = link
     return True
 
 
@@ -176,7 +176,9 @@ def _counter(block: _Block, number: int, body: str) -> bool:
         return False
     block.kinds.add("errors")
     counters = block.counters.setdefault(number, {})
-    counters[name] = max(value, counters.get(name, 0))
+    if name in counters:
+        return False
+    counters[name] = value
     return True
 
 
