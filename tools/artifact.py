@@ -2,7 +2,7 @@
 
 build:   build/gpufleet-server-<version>.tar.gz
 import:  build, then what Ansible Galaxy checks when an artifact is uploaded (galaxy-importer)
-install: build, install it into an empty folder and check gpufleet.server.site from there
+install: build, install it into an empty folder, check gpufleet.server.site from there and run gpufleet.server.validate
 """
 
 from __future__ import annotations
@@ -59,10 +59,15 @@ def install_check(artifact: Path, work: Path) -> int:
     collections = work / "collections"
     rc = run(["ansible-galaxy", "collection", "install", "--offline", "-p", collections, artifact], cwd=work)
     # Nothing of the clone but an inventory: no ansible.cfg, no link.
-    alone = {"ANSIBLE_COLLECTIONS_PATH": str(collections), "ANSIBLE_CONFIG": "/dev/null"}
+    settings = work / "ansible.cfg"
+    settings.write_text("")
+    alone = {"ANSIBLE_COLLECTIONS_PATH": str(collections), "ANSIBLE_CONFIG": str(settings)}
     for playbook in ("site", "health", "validate"):
         rc |= run(["ansible-playbook", "gpufleet.server." + playbook, "--syntax-check", "-i",
                    REPOSITORY / "inventories" / "sandbox"], cwd=work, env=alone)
+    # This one runs on the controller alone: plugins, roles' specifications and playbooks find each other once installed.
+    rc |= run(["ansible-playbook", "gpufleet.server.validate", "-i", REPOSITORY / "inventories" / "lab"], cwd=work,
+              env=alone)
     return rc
 
 
