@@ -65,7 +65,7 @@ def install_check(artifact: Path, work: Path) -> int:
     for playbook in ("site", "health", "validate"):
         rc |= run(["ansible-playbook", "gpufleet.server." + playbook, "--syntax-check", "-i",
                    REPOSITORY / "inventories" / "sandbox"], cwd=work, env=alone)
-    # This one runs on the controller alone: plugins, roles' specifications and playbooks find each other once installed.
+    # This one runs on the controller alone: do plugins, specifications and playbooks find each other once installed?
     rc |= run(["ansible-playbook", "gpufleet.server.validate", "-i", REPOSITORY / "inventories" / "lab"], cwd=work,
               env=alone)
     return rc
