@@ -43,8 +43,9 @@ lab-down: setup ## remove them
 lab-status: setup ## show them
 	@tests/sandbox/lab status $(INVENTORY)
 
-docs: setup ## write the roles' READMEs from their argument specs
+docs: setup ## write what is generated: READMEs of the roles, docs/health-findings.md
 	@$(PYTHON) tools/generate_docs.py
+	@$(PYTHON) tools/generate_health_docs.py
 
 changelog: setup ## write CHANGELOG.md anew, with the plugins that are there
 	@antsibull-changelog generate --reload-plugins

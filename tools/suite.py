@@ -35,7 +35,6 @@ class Step:
     name: str
     command: Sequence[str]
     timeout_s: int = 600
-    uses_sandbox: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,8 +106,8 @@ def test_steps() -> list[Step]:
     scenarios = sorted(path.parent.name for path in REPOSITORY.glob("molecule/*/molecule.yml"))
     return [
         Step("installed", tool("artifact.py", "install")),
-        Step("sandbox", pytest("tests/sandbox", "-m", "sandbox"), 1800, uses_sandbox=True),
-        *(Step("molecule-" + name, tool("scenario.py", name), 1500, uses_sandbox=True) for name in scenarios),
+        Step("sandbox", pytest("tests/sandbox", "-m", "sandbox"), 1800),
+        *(Step("molecule-" + name, tool("scenario.py", name), 1500) for name in scenarios),
     ]
 
 
