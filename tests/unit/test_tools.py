@@ -143,7 +143,8 @@ def test_set_up_removes_nothing_that_is_no_virtual_environment(tmp_path):
     valuable = tmp_path / "venv" / "valuable"
     valuable.parent.mkdir()
     valuable.write_text("x")
-    present = "podman runc mmdebstrap dpkg_deb apt_ftparchive gpg ssh ssh_keygen make git ip sysctl iptables nft".split()
+    present = """podman runc mmdebstrap dpkg_deb apt_ftparchive gpg ssh ssh_keygen make git ip sysctl iptables
+        nft""".split()
     environment = machine(tmp_path, BASICS, id="echo 1000", **dict.fromkeys(present, ":"))
     (tmp_path / "bin" / "python3").symlink_to(sys.executable)
     done = set_up(environment)
