@@ -28,6 +28,7 @@ from ._driver_packages import (
     REPOSITORY_KEYS,
     driver_version_of,
     is_fabric,
+    is_fabric_manager,
     is_member,
     is_other_flavour,
     is_pin,
@@ -111,8 +112,8 @@ def plan_driver(observed: Observed, wishes: Wishes, updated: bool = False) -> Pl
     holding = _holds_set(observed, choice)
     if not holding:
         plan = _plan_packages(observed, choice, plan, updated)
-    elif not _module_is(observed, choice):
-        plan = replace(plan, reinstall=_module_packages(observed, choice), prepare=_headers(observed, choice))
+    else:
+        plan = _plan_repair(observed, choice, plan)
     plan = replace(plan, **_plan_holds(observed, wishes, choice, plan))
     plan = replace(plan, **_plan_boot(observed, choice, plan))
     plan = replace(plan, units=plan_units(observed, choice, plan))
@@ -300,8 +301,17 @@ def _module_is(observed: Observed, choice: Choice) -> bool:
     return observed.module_version == choice.version and observed.module_flavour == choice.flavour
 
 
-def _module_packages(observed: Observed, choice: Choice) -> Tuple[str, ...]:
-    return tuple(name for name in choice.packages.modules if _stands(observed, name))
+def _plan_repair(observed: Observed, choice: Choice, plan: Plan) -> Plan:
+    """dpkg shows the set, and what it should have brought is not there: unpack and configure those packages again."""
+    again = []
+    prepare: Tuple[str, ...] = ()
+    if not _module_is(observed, choice):
+        again += [name for name in choice.packages.modules if _stands(observed, name)]
+        prepare = _headers(observed, choice)
+    unit = observed.units.get(FABRIC_MANAGER)
+    if choice.needs.fabric_manager and unit is not None and not unit.known:
+        again += [name for name in choice.packages.fabric if is_fabric_manager(name)]
+    return replace(plan, reinstall=tuple(again), prepare=prepare)
 
 
 def _plan_holds(observed: Observed, wishes: Wishes, choice: Choice, plan: Plan) -> Dict[str, Any]:
@@ -422,9 +432,11 @@ def _drift(observed: Observed, choice: Choice, plan: Plan) -> Tuple[str, ...]:
         words.append("%s was missing%s" % (pin, " (there was %s)" % ", ".join(sorted(others)) if others else ""))
     if plan.needs_keyring:
         words.append("the repository's key was %s" % ("another one" if observed.key_fingerprints else "missing"))
-    if plan.reinstall:
+    if plan.reinstall and not _module_is(observed, choice):
         words.append("the %s module %s was not there for kernel %s" % (
             choice.flavour, choice.version, observed.boot_kernel))
+    if any(is_fabric_manager(name) for name in plan.reinstall):
+        words.append("the unit %s was missing" % FABRIC_MANAGER)
     for action in _units(observed, choice, startable=observed.loaded_version == choice.version):
         words.append("unit %s was not as it should be (%s)" % (
             action.name, ", ".join(filter(None, (

@@ -228,6 +228,12 @@ def test_a_module_that_is_missing_for_the_kernel_that_boots_is_built_again():
     assert not found.boot_ready
 
 
+def test_a_fabric_manager_whose_unit_is_gone_is_installed_again():
+    found = plan(driven(units=dict(UNITS_UP, **{FABRIC_MANAGER: Unit("not-found")})))
+    assert found.reinstall == ("nvidia-fabricmanager",)
+    assert any("unit nvidia-fabricmanager.service was missing" in text for text in found.drift)
+
+
 @pytest.mark.parametrize(
     "changes, reason",
     [
