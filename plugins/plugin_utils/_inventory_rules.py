@@ -13,14 +13,12 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 SHARED_VARIABLES: Dict[str, Dict[str, Any]] = {
     "gpufleet_nvidia_repo_url": {"type": "str"},
-    "gpufleet_docker_repo_url": {"type": "str"},
-    "gpufleet_toolkit_repo_url": {"type": "str"},
     "gpufleet_apt_mirror": {"type": "str"},
     "gpufleet_http_proxy": {"type": "str"},
     "gpufleet_https_proxy": {"type": "str"},
     "gpufleet_no_proxy": {"type": "str"},
 }
-"""Values that several roles share (DESIGN section 3); the roles' own variables default to them."""
+"""Values that several roles share; the roles' own variables default to them."""
 
 RUN_VARIABLES = frozenset(("gpufleet_results", "gpufleet_reachable"))
 """Facts that the playbooks themselves set; an inventory may not."""
