@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
 
 import pytest
-from simulated_machine import PROGRAMS, Machine
+from simulated_machine import KERNEL, PROGRAMS, Machine
 
 OLD, NEW = "580.159.03", "580.178.04"
 
@@ -77,6 +78,31 @@ def test_a_newer_kernel_without_a_module_boots_without_a_driver(bare):
     bare.boot()
     assert bare.smi("-L").rc == 9
     assert not (bare.root / "sys/module/nvidia").exists()
+
+
+@pytest.mark.parametrize("built, loaded", [((OLD, NEW), NEW), ((NEW, OLD), OLD)])
+def test_a_dkms_module_wins_over_a_prebuilt_one(bare, built, loaded):
+    prebuilt, dkms = built
+    bare.install(dkms)
+    module = f"\0version={prebuilt}\0license=NVIDIA\0".encode()
+    bare.write(f"lib/modules/{KERNEL}/kernel/nvidia-580srv/nvidia.ko", module)
+    assert bare.boot().state()["module"]["version"] == loaded
+    (bare.root / "lib/modules" / KERNEL / "updates/dkms/nvidia.ko").unlink()
+    assert bare.boot().state()["module"] == {
+        "path": str(bare.root / "lib/modules" / KERNEL / "kernel/nvidia-580srv/nvidia.ko"),
+        "version": prebuilt,
+        "license": "NVIDIA",
+    }
+
+
+@pytest.mark.parametrize("suffix, module", [("xz", "lzma"), ("gz", "gzip"), ("bz2", "bz2")])
+def test_a_compressed_module_is_read(bare, suffix, module):
+    bare.install(NEW)
+    path = f"lib/modules/{KERNEL}/updates/dkms/nvidia.ko"
+    content = (bare.root / path).read_bytes()
+    (bare.root / path).unlink()
+    bare.write(f"{path}.{suffix}", importlib.import_module(module).compress(content))
+    assert bare.boot().state()["module"]["version"] == NEW
 
 
 @pytest.mark.parametrize(
@@ -231,6 +257,12 @@ def test_a_dead_link_survives_a_reboot_and_is_mended_by_clear(machine):
     assert machine.smi("nvlink", "-s").text.count("<inactive>") == 2
     machine.gpusim("clear")
     assert machine.smi("nvlink", "-s").text.count("<inactive>") == 0
+
+
+def test_booting_again_forgets_faults_even_where_run_was_kept(machine):
+    machine.fault("lost")
+    machine.gpusim("boot", "--profile", "dgx-h100-8")
+    assert machine.state()["faults"] == {}
 
 
 def test_clear_mends_every_fault(machine):
