@@ -78,7 +78,7 @@ def _power_readings(gpus: Sequence[GpuReading]) -> List[Finding]:
 def _replays(gpus: Sequence[GpuReading], policy: Policy) -> List[Finding]:
     """Replay totals say nothing by themselves; one card far above its equals is worth a line."""
     counts = sorted(gpu.get("pcie_replays") or 0 for gpu in gpus)
-    median = counts[len(counts) // 2] if counts else 0
+    median = counts[(len(counts) - 1) // 2] if counts else 0
     found = []
     for gpu in gpus:
         count, limit = gpu.get("pcie_replays"), policy.get("pcie_replays_max", gpu.name)
