@@ -102,7 +102,7 @@ def drift_findings(drift: Sequence[str], restored: Sequence[str] = ()) -> List[F
     """One info finding per thing that was changed behind the role's back. `restored`: paths of files."""
     return [
         finding("driver_drift", "info", text, observed=text, expected="as the last run left it",
-                remedy="The run that reports this restores it.", source=_SOURCE)
+                remedy="Nothing to do: the run that tells this puts it right.", source=_SOURCE)
         for text in list(drift) + ["file %s was not as it should be" % path for path in restored]
     ]
 

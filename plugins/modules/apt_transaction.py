@@ -92,6 +92,7 @@ removed:
   sample: [nvidia-driver-570-open]
 """
 
+import os
 import time
 
 from ansible.module_utils.basic import AnsibleModule
@@ -117,8 +118,14 @@ class TransactionError(Exception):
     """Something the run has to stop for; the message is for a person."""
 
 
+def environment():
+    """What apt is started with: no questions, and the proxies that the task was given."""
+    proxies = {name: os.environ[name] for name in ("http_proxy", "https_proxy", "no_proxy") if os.environ.get(name)}
+    return dict(ENVIRONMENT, **proxies)
+
+
 def run_or_fail(host, argv, timeout):
-    result = host.run(argv, timeout_s=timeout, env=ENVIRONMENT)
+    result = host.run(argv, timeout_s=timeout, env=environment())
     if not result.ok:
         tail = "\n".join((result.stdout + result.stderr).strip().splitlines()[-25:])
         raise TransactionError("%s\n%s" % (result.describe(), tail))
@@ -129,7 +136,9 @@ def configure_pending(host, timeout):
     """`dpkg --configure -a` does not wait for the lock, and whoever holds it may still be at work: ask again."""
     deadline = time.monotonic() + LOCK_TIMEOUT_S
     while True:
-        result = host.run(("dpkg", "--configure", "-a", "--force-confdef", "--force-confold"), timeout, env=ENVIRONMENT)
+        result = host.run(
+            ("dpkg", "--force-confdef", "--force-confold", "--configure", "-a"), timeout, env=environment()
+        )
         if result.ok or not is_locked(result.stderr) or time.monotonic() > deadline:
             return
         time.sleep(2)
