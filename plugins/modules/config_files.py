@@ -152,6 +152,13 @@ FILE_OPTIONS = {
 }
 
 
+class QuietModule(AnsibleModule):
+    """The content of files has no place in the target's system log, where every start is written with its options."""
+
+    def log(self, msg, log_args=None):
+        super().log(msg.split(" with ")[0])
+
+
 def user_name(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_name
@@ -256,11 +263,9 @@ def apply(change: Change) -> None:
 
 
 def main() -> None:
-    # no_log: the content of files has no place in the target's system log.
-    module = AnsibleModule(
+    module = QuietModule(
         argument_spec={"files": {"type": "list", "elements": "dict", "required": True, "options": FILE_OPTIONS}},
         supports_check_mode=True,
-        no_log=True,
     )
     os.umask(0o022)  # a login's stricter umask would make new parent folders unreadable to the services concerned
     try:
