@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Sequence
@@ -22,8 +23,11 @@ from gpulab.cache import SANDBOX, cache_dir
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.controller]
 
-LAB = SANDBOX / "lab"
 INVENTORY = SANDBOX / "inventory-selftest.yml"
+SOURCES = Path(tempfile.mkdtemp(prefix="gpulab-selftest-")) / "sandbox"
+"""`lab` runs from a copy of its sources: an edit of them during the tests would make hosts anew that should stay."""
+
+LAB = SOURCES / "lab"
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
@@ -75,12 +79,27 @@ def edited(tmp_path: Path, old: str, new: str, name: str = "hosts.yml") -> str:
     return str(tmp_path / name)
 
 
+def another(folder: Path, lab_name: str, *hosts: str) -> str:
+    """An inventory of another lab, in the other half of the tests' subnet, with hosts of the genuine image."""
+    head = INVENTORY.read_text().split("    deb01:")[0]
+    head = head.replace(": selftest", f": {lab_name}").replace("10.203.6.0/25", "10.203.6.128/25")
+    lines = [
+        f"    {host}: {{ansible_host: 10.203.6.{140 + number}, sandbox_image: debian12}}\n"
+        for number, host in enumerate(hosts)
+    ]
+    path = folder / f"{lab_name}.yml"
+    path.write_text(head + "".join(lines))
+    return str(path)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def hosts() -> Iterator[None]:
     """The lab of this file, up for all of its tests."""
+    shutil.copytree(SANDBOX, SOURCES, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     lab("up", "--fresh", str(INVENTORY))
     yield
     lab("down", str(INVENTORY))
+    shutil.rmtree(SOURCES.parent)
     assert ids() == {}
     assert "gpulab-selftest" not in networks()
 
@@ -270,17 +289,16 @@ def test_a_wrong_request_names_what_there_is(arguments: Sequence[str], message: 
 
 
 def test_two_labs_come_up_at_once_and_a_host_of_both_needs_the_lab_named(tmp_path: Path):
-    second = Path(edited(tmp_path, "10.203.6.", "10.203.6.1", name="second.yml"))
-    second.write_text(
-        second.read_text().replace("10.203.6.10/25", "10.203.6.128/25").replace(": selftest", ": selftest2")
-    )
-    second.write_text(
-        second.read_text().replace("10.203.6.111", "10.203.6.131").replace("10.203.6.112", "10.203.6.132")
-    )
-    commands = [[str(LAB), "up", "--fresh", inventory] for inventory in (str(INVENTORY), str(second))]
+    second = another(tmp_path, "selftest2", "deb01")
     try:
-        running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for command in commands]
-        assert [process.wait(timeout=300) for process in running] == [0, 0]
+        running = [
+            subprocess.Popen(
+                [str(LAB), "up", "--fresh", path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
+            for path in (str(INVENTORY), second)
+        ]
+        said = [process.communicate(timeout=300)[0] for process in running]
+        assert [process.returncode for process in running] == [0, 0], said
         said = lab("reboot", "deb01", rc=2)
         assert "host deb01 is in several labs (" in said
         assert "selftest2" in said
@@ -288,7 +306,7 @@ def test_two_labs_come_up_at_once_and_a_host_of_both_needs_the_lab_named(tmp_pat
         lab("reboot", "--lab", "selftest2", "deb01")
         assert ssh("deb01", f"cat {BOOT_ID}") == first
     finally:
-        lab("down", str(second))
+        lab("down", second)
     assert ids("selftest2") == {}
     assert len(ids()) == 3
     others = podman.containers()
@@ -296,23 +314,19 @@ def test_two_labs_come_up_at_once_and_a_host_of_both_needs_the_lab_named(tmp_pat
 
 
 def test_foreign_containers_and_networks_are_refused_and_left_alone(tmp_path: Path):
-    inventory = Path(edited(tmp_path, ": selftest", ": selftest3"))
-    inventory.write_text(
-        inventory.read_text().replace("10.203.6.0/25", "10.203.6.128/25").replace("10.203.6.1", "10.203.6.14")
-    )
-    inventory.write_text(inventory.read_text().replace("10.203.6.1428/25", "10.203.6.128/25"))
+    inventory = another(tmp_path, "selftest3", "gpu01")
     image = run_podman("inspect", "--format", "{{.ImageName}}", "selftest-repo")
     created = run_podman("create", "--name", "selftest3-gpu01", *podman.run_options(), image, "true")
     try:
-        assert "a container selftest3-gpu01 exists that this tool did not make" in lab("up", str(inventory), rc=1)
-        lab("down", str(inventory))
+        assert "a container selftest3-gpu01 exists that this tool did not make" in lab("up", inventory, rc=1)
+        lab("down", inventory)
         assert run_podman("inspect", "--format", "{{.Id}}", "selftest3-gpu01") == created
     finally:
         run_podman("rm", "selftest3-gpu01")
     run_podman("network", "create", "gpulab-selftest3")
     try:
-        assert "a network gpulab-selftest3 exists that this tool did not make" in lab("up", str(inventory), rc=1)
-        lab("down", str(inventory))
+        assert "a network gpulab-selftest3 exists that this tool did not make" in lab("up", inventory, rc=1)
+        lab("down", inventory)
         assert "gpulab-selftest3" in networks()
         assert ids("selftest3") == {}
     finally:
@@ -325,13 +339,9 @@ def test_foreign_containers_and_networks_are_refused_and_left_alone(tmp_path: Pa
 @pytest.fixture
 def other(tmp_path: Path) -> Iterator[str]:
     """An inventory of a lab that is not up, with more hosts than start at a time."""
-    hosts = "".join(
-        f"    n{number}: {{ansible_host: 10.203.6.{140 + number}, sandbox_image: debian12}}\n" for number in range(6)
-    )
-    head = INVENTORY.read_text().split("    deb01:")[0].replace(": selftest", ": selftest4")
-    (tmp_path / "other.yml").write_text(head.replace("10.203.6.0/25", "10.203.6.128/25") + hosts)
-    yield str(tmp_path / "other.yml")
-    lab("down", str(tmp_path / "other.yml"))
+    inventory = another(tmp_path, "selftest4", *(f"n{number}" for number in range(6)))
+    yield inventory
+    lab("down", inventory)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -339,9 +349,8 @@ def test_an_interrupted_start_leaves_nothing_behind(other: str, number: signal.S
     before = ids()
     process = subprocess.Popen([str(LAB), "up", other], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     deadline = time.monotonic() + 120
-    while len(ids("selftest4")) < 3 and time.monotonic() < deadline:
+    while len(ids("selftest4")) < 3 and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert process.poll() is None, "it was over before it could be interrupted"
     process.send_signal(number)
     said, _ = process.communicate(timeout=120)
     assert process.returncode == 130, said
@@ -380,7 +389,7 @@ def test_a_killed_start_is_finished_by_the_next(other: str):
 
 def test_a_host_that_does_not_boot_is_reported_with_its_last_words_and_all_is_removed(tmp_path: Path, other: str):
     broken = tmp_path / "sandbox"
-    shutil.copytree(SANDBOX, broken, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", "test_*"))
+    shutil.copytree(SOURCES, broken, symlinks=True)
     init = broken / "gpusim" / "bin" / "lab-init"
     init.write_text("#!/bin/sh\necho this host is broken >&2\nexit 1\n")
     said = lab("up", other, rc=1, command=broken / "lab")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import subprocess
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -252,6 +253,17 @@ def test_ssh_itself_understands_the_configuration_of_a_lab():
     assert (options["hostname"], options["user"]) == ("10.203.6.11", "root")
     assert options["identityfile"].strip('"').endswith("/ssh/id_ed25519")
     assert options["userknownhostsfile"] == "/dev/null"
+
+
+def test_a_control_path_too_long_for_ssh_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    lab = inventory.parse("hosts.yml", LISTING)
+    monkeypatch.setenv("GPUFLEET_CACHE", str(tmp_path / ("x" * 90)))
+    ssh.write_config(lab)
+    assert "ControlPath" not in ssh.config_path("demo").read_text()
+    with tempfile.TemporaryDirectory() as short:
+        monkeypatch.setenv("GPUFLEET_CACHE", short)
+        ssh.write_config(lab)
+        assert f'ControlPath "{Path(short).resolve()}/ssh/cp-%C"' in ssh.config_path("demo").read_text()
 
 
 def test_the_key_is_made_once():

@@ -102,7 +102,6 @@ def _bring_up(lab: Lab, supplies: hosts.Supplies, fresh: bool, made: List[str]) 
     ]
     if stale:
         say(f"{lab.name}: removing {', '.join(stale)} (outdated, stopped, not in the inventory, or --fresh)")
-        ssh.close_masters(lab.name, [host.name for host in lab.hosts if lab.container(host.name) in stale])
         remove_containers(stale)
     made.append(lab.network)
     if not network.ensure_network(lab):
@@ -154,7 +153,6 @@ def _undo(lab: Lab, made: List[str]) -> None:
 
 def _remove_lab(name: str) -> None:
     found = containers(name)
-    ssh.close_masters(name, [container["labels"].get("gpufleet.host", "") for container in found])
     remove_containers([container["name"] for container in found])
     network.remove_network(name)
     ssh.remove_config(name)

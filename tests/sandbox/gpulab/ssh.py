@@ -6,11 +6,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Iterable
 
 from .cache import cache_dir, lock
 from .inventory import Lab
 from .process import run
+
+SOCKET_PATH_MAX = 107
+"""Linux's limit; ssh refuses to connect at all when ControlPath is longer."""
+CONTROL_PATH_GROWTH = 38 + 17
+"""What ssh adds: %C becomes 40 characters, and a temporary suffix follows."""
 
 
 def ensure_key() -> str:
@@ -47,20 +51,13 @@ def write_config(lab: Lab) -> None:
         "    # A removed host sends nothing any more, not even a reset.",
         "    ServerAliveInterval 5",
         "    ServerAliveCountMax 3",
-        f'    ControlPath "{_folder()}/cp-%C"',
-        "",
     ]
+    control_path = f"{_folder()}/cp-%C"
+    if len(control_path) + CONTROL_PATH_GROWTH <= SOCKET_PATH_MAX:
+        lines += [f'    ControlPath "{control_path}"']
     partial = config_path(lab.name).with_suffix(".partial")
-    partial.write_text("\n".join(lines), encoding="utf-8")
+    partial.write_text("\n".join([*lines, ""]), encoding="utf-8")
     partial.rename(config_path(lab.name))
-
-
-def close_masters(lab: str, hosts: Iterable[str]) -> None:
-    """End shared connections that would outlive the host they lead to."""
-    if not config_path(lab).exists() or not list(_folder().glob("cp-*")):
-        return
-    for host in hosts:
-        run(["ssh", "-F", str(config_path(lab)), "-O", "exit", host], check=False, timeout_s=10)
 
 
 def remove_config(lab: str) -> None:
