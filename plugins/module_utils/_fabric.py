@@ -46,7 +46,8 @@ class FabricLog:
 @dataclass(frozen=True)
 class FabricUnit:
     """The systemd unit: `load` and `active` as systemd names them, `restarts` since it was loaded; the version of
-    nv-fabricmanager itself, None where it could not be had. `readable` False: systemd did not answer."""
+    nv-fabricmanager itself, None where it could not be had. `readable` False: systemd did not answer. `reason`: the
+    last error that it logged."""
 
     load: str = ""
     active: str = ""
@@ -55,6 +56,7 @@ class FabricUnit:
     result: str = ""
     version: Optional[str] = None
     readable: bool = True
+    reason: str = ""
 
 
 def parse_fabric_log(text: str) -> FabricLog:
@@ -119,6 +121,13 @@ def parse_unit(text: str, version: Optional[str] = None) -> FabricUnit:
     )
 
 
+def last_error(text: str) -> str:
+    """The last line of a Fabric Manager log that says what is wrong; empty where none does."""
+    lines = [line.strip() for line in text.splitlines()]
+    telling = [line for line in lines if _fabric_error(line) is not None or _NOTHING in line or "ib_umad" in line]
+    return telling[-1][:200] if telling else ""
+
+
 def parse_status(text: str) -> Optional[FabricUnit]:
     """`systemctl status` as a person pastes it."""
     match = _ACTIVE.search(text)
@@ -167,7 +176,8 @@ def judge_unit(unit: FabricUnit, needed: bool, driver_version: Optional[str], po
         return [build_finding("fabric_manager_missing", unit.load, "loaded", detail="unit %s" % unit.load)]
     found = []
     if unit.active != "active":
-        found.append(build_finding("fabric_manager_not_running", state, "active", detail=state))
+        text = "%s; it says: %s" % (state, unit.reason) if unit.reason else state
+        found.append(build_finding("fabric_manager_not_running", state, "active", detail=text))
     limit = policy.get("fabric_manager_restarts_max")
     if limit is not None and unit.restarts >= limit:
         text = "%d restarts" % unit.restarts

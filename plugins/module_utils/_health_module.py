@@ -48,12 +48,15 @@ def run_health(host: Host, params: Mapping[str, Any], sources: Tuple[str, ...] =
     if params["expected_gpus"] is not None and params["expected_gpus"] < 0:
         raise ValueError("expected_gpus must not be negative, not %s" % params["expected_gpus"])
     policy = Policy(params["policy"])
-    seen = observe(host, Questions(params["nvidia_smi"], params["timeout"], sources))
+    ask = Questions(params["nvidia_smi"], params["timeout"], sources, sample_s=params.get("sample_s") or 0.0)
+    seen = observe(host, ask)
     return judge(seen, policy, params["expected_gpus"], params["expected_model"])
 
 
 def run_nvlink(host: Host, params: Mapping[str, Any]) -> Judgement:
     """The links alone: nvidia-smi is asked for names, and only findings that concern links are kept."""
+    if params["sample_s"] < 0:
+        raise ValueError("sample_s must not be negative, not %s" % params["sample_s"])
     found = run_health(host, params, (SMI, NVLINK, TOPOLOGY))
     kept = tuple(item for item in found.findings if item["id"].startswith(_LINK_FINDINGS))
     unread = [item["id"] for item in kept if is_unread(item)]

@@ -13,7 +13,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from ._fabric import UNIT, fabric_needed, parse_unit, version_of
+from ._fabric import UNIT, fabric_needed, last_error, parse_unit, version_of
 from ._findings_catalog import build_finding
 from ._gpu_models import is_datacenter, model_of_name
 from ._host import CommandResult, Host
@@ -38,6 +38,8 @@ BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 DEFAULT_TIMEOUT_S = 30.0
 _MAX_GPUS = 16
+_SMI_BYTES = 4 * 1024 * 1024
+"""Bound on one answer of nvidia-smi: `-q -x` of 16 GPUs is under 1 MiB."""
 _KERNEL_LINES = "100000"
 _THROTTLE_SAMPLES, _THROTTLE_INTERVAL_S = 4, 5
 _SETTLE_UPTIME_S, _SETTLE_TRIES, _SETTLE_INTERVAL_S = 600, 3, 10
@@ -47,12 +49,14 @@ _OF_ONE_GPU = (GPU_LOST, GPU_UNREACHABLE, NEEDS_RESET)
 
 @dataclass(frozen=True)
 class Questions:
-    """What to ask: path of nvidia-smi, seconds a command may take, and which sources."""
+    """What to ask: path of nvidia-smi, seconds a command may take, and which sources. `samples` allows waiting for more
+    readings where the first one is in doubt; `sample_s` above 0 judges NVLink counters by their growth in that time."""
 
     nvidia_smi: str = "nvidia-smi"
     timeout_s: float = DEFAULT_TIMEOUT_S
     sources: Tuple[str, ...] = ALL_SOURCES
     samples: bool = True
+    sample_s: float = 0.0
 
 
 def observe(host: Host, ask: Questions) -> Observation:
@@ -73,7 +77,7 @@ def observe(host: Host, ask: Questions) -> Observation:
 
 
 def _run(host: Host, ask: Questions, *arguments: str) -> CommandResult:
-    return host.run((ask.nvidia_smi,) + arguments, timeout_s=ask.timeout_s)
+    return host.run((ask.nvidia_smi,) + arguments, timeout_s=ask.timeout_s, max_bytes=_SMI_BYTES)
 
 
 def _note(seen: Observation, finding_id: str, result: CommandResult) -> Observation:
@@ -228,9 +232,13 @@ def _ask_nvlink(host: Host, ask: Questions, seen: Observation) -> Observation:
         return _note(seen, "smi_timeout", late)
     seen = replace(seen, nvlink_status=status, covered=seen.covered + ("nvlink_status",))
     errors, late = _nvlink_of(host, ask, seen, "-e")
+    earlier = earlier_reading(host)
+    if errors is not None and ask.sample_s > 0:
+        earlier = errors
+        host.run(("sleep", "%g" % ask.sample_s), timeout_s=ask.sample_s + 5)
+        errors, late = _nvlink_of(host, ask, seen, "-e")
     if errors is None:
         return _note(seen, "smi_timeout", late)
-    earlier = earlier_reading(host)
     return replace(seen, nvlink_errors=errors, nvlink_earlier=earlier, covered=seen.covered + ("nvlink_errors",))
 
 
@@ -329,4 +337,8 @@ def _ask_fabric(host: Host, ask: Questions, seen: Observation) -> Observation:
     if unit.load == "loaded":
         version = host.run(("nv-fabricmanager", "--version"), timeout_s=ask.timeout_s)
         unit = replace(unit, version=version_of(_both(version)))
+    if unit.load == "loaded" and unit.active != "active":
+        # Its own words on why: a machine with A100 shows nothing else.
+        words = ("journalctl", "-u", UNIT, "-b", "-q", "--no-pager", "-o", "cat", "-n", "50")
+        unit = replace(unit, reason=last_error(host.run(words, timeout_s=ask.timeout_s).stdout))
     return replace(seen, fabric_unit=unit, covered=seen.covered + ("fabric_manager",))

@@ -10,9 +10,9 @@ module: gpu_health
 short_description: Judge every GPU, link and the fabric of a machine
 version_added: 0.1.0
 description:
-  - Gathers once what C(nvidia-smi), the kernel log, Fabric Manager and the PCI bus say, and judges all of it: memory
-    errors, temperature, throttling, power, PCIe, NVLink, topology, Xids, fabric state, against the GPU's model, its
-    peers, and what was expected.
+  - Gathers once what C(nvidia-smi), the kernel log, Fabric Manager and the PCI bus say, and judges all of it.
+  - Memory errors, temperature, throttling, power, PCIe, NVLink, topology, Xids and fabric state are compared with the
+    GPU's model, its peers, and what was expected.
   - What could not be read makes the verdict V(unknown), never V(healthy).
   - Changes nothing on the machine. Needs no more than Python 3.8 there.
 author:
@@ -45,6 +45,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+msg:
+  description: The verdict and its worst finding in one line.
+  returned: always
+  type: str
+  sample: "verdict degraded: GPU 3 (00000000:4B:00.0): a row remapping waits for a reset, after correctable errors only"
 verdict:
   description: What the machine is worth; C(unknown) where something due could not be read.
   returned: always

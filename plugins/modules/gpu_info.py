@@ -42,7 +42,7 @@ EXAMPLES = r"""
 
 - name: Say so
   ansible.builtin.debug:
-    msg: "{{ gpu.gpus | length }} GPUs, {{ gpu.nvswitches | length }} NVSwitches, driver {{ gpu.driver.loaded_version }}"
+    msg: "{{ gpu.gpus | length }} GPUs, driver {{ gpu.driver.loaded_version }}"
 """
 
 RETURN = r"""

@@ -10,8 +10,8 @@ module: nvidia_smi_health
 short_description: Judge what nvidia-smi says of every GPU
 version_added: 0.1.0
 description:
-  - The part of M(gpufleet.server.gpu_health) that asks C(nvidia-smi -q -x) alone: no links, no kernel log, no Fabric
-    Manager.
+  - The part of M(gpufleet.server.gpu_health) that asks C(nvidia-smi -q -x) alone. Links, kernel log and Fabric Manager
+    are not looked at.
   - Changes nothing on the machine. Needs no more than Python 3.8 there.
 author:
   - The gpufleet authors (@gpufleet)
@@ -30,6 +30,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+msg:
+  description: The verdict and its worst finding in one line.
+  returned: always
+  type: str
+  sample: "verdict degraded: GPU 3 (00000000:4B:00.0): a row remapping waits for a reset, after correctable errors only"
 verdict:
   description: What the machine is worth; C(unknown) where something due could not be read.
   returned: always

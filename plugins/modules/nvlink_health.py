@@ -15,6 +15,14 @@ description:
   - Changes nothing on the machine. Needs no more than Python 3.8 there.
 author:
   - The gpufleet authors (@gpufleet)
+options:
+  sample_s:
+    description:
+      - Seconds between two readings of the error counters; only what grows in between counts then. Without it, growth
+        is counted since the reading that C(gpu-health check --store) left in this boot, and where there is none, the
+        counters themselves.
+    type: float
+    default: 0.0
 extends_documentation_fragment:
   - gpufleet.server.health
 seealso:
@@ -25,10 +33,16 @@ seealso:
 EXAMPLES = r"""
 - name: Judge the links
   gpufleet.server.nvlink_health:
+    sample_s: 10
     fail_on: [failed]
 """
 
 RETURN = r"""
+msg:
+  description: The verdict and its worst finding in one line.
+  returned: always
+  type: str
+  sample: "verdict degraded: GPU 3 (00000000:4B:00.0): a row remapping waits for a reset, after correctable errors only"
 verdict:
   description: What the machine is worth; C(unknown) where something due could not be read.
   returned: always
@@ -111,7 +125,9 @@ from ansible_collections.gpufleet.server.plugins.module_utils._host import Host
 
 
 def main():
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = AnsibleModule(
+        argument_spec=dict(ARGUMENTS, sample_s={"type": "float", "default": 0.0}), supports_check_mode=True
+    )
     finish(module, lambda: run_nvlink(Host(), module.params))
 
 

@@ -6,9 +6,11 @@ import json
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY
+
+REPOSITORY = Path(__file__).resolve().parents[3]
 
 METRICS = "/var/lib/prometheus/node-exporter/gpu_health.prom"
 
