@@ -91,7 +91,8 @@ def run_play(folder: Path, *arguments: str) -> Play:
     recap = {}
     for match in RECAP.finditer(done.stdout):
         counts = match.groupdict()
-        recap[counts.pop("host")] = {key: int(value) for key, value in counts.items()}
+        host = counts.pop("host")
+        recap[host] = {key: int(value) for key, value in counts.items()}
     return Play(done.returncode, done.stdout, recap)
 
 
