@@ -1,3 +1,6 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
 """A simulated machine in a folder, for the simulator's own tests: no container, the same programs.
 
 Programs run inside the test's process where that can be, because starting Python a thousand times takes minutes.

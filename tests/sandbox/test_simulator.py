@@ -1,3 +1,6 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
 """The simulated machine: what a boot makes, what versions do to each other, what faults do and for how long."""
 
 from __future__ import annotations
@@ -232,6 +235,18 @@ def test_an_xid_is_logged_and_changes_nothing_else(machine, text, code):
     assert machine.fault("--gpu", "1", text)["xid"] == code
     assert f"NVRM: Xid (PCI:0000:43:00): {code}, pid='<unknown>'" in kernel_log(machine)
     assert machine.smi("-L").text == before
+
+
+def test_without_a_driver_nobody_logs_a_fault(bare):
+    bare.boot()
+    answer = bare.call("gpusim", "fault", "xid")
+    assert (answer.rc, answer.stderr) == (
+        2,
+        "gpusim: xid: no driver is loaded, so nothing would log it; install one and reboot\n",
+    )
+    bare.fault("--gpu", "3", "lost")
+    assert kernel_log(bare) == ""
+    assert (bare.root / "sys/bus/pci/devices/0000:61:00.0/config").read_bytes() == b"\xff" * 256
 
 
 def test_a_hanging_driver_never_answers_until_the_reboot(machine):

@@ -1,3 +1,6 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
 """The simulated machine as a real host: mounts over the kernel's own trees, real lspci, apt, systemd and journal.
 
 One story is played once (install, reboot, upgrade without a reboot, reboot); the tests look at what was seen.

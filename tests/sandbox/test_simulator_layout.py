@@ -1,3 +1,6 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
 """The simulated XML has the element tree of real files of the same driver branch.
 
 Real: 580 and 595 (`public/`), and the real tool over a mock library: 535 and 550 (`captures/`). No real A100 or H100

@@ -1,3 +1,6 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Versions: what lies on the disk, what was loaded at boot, what the user-space library is.
 
 nvidia-smi is called often and imports this: `re` and the decompressors, which cost more than all of the rest, are

@@ -1,3 +1,6 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Faults on demand: what breaks, how it shows, and whether a reboot cures it, as it would on real hardware."""
 
 import os
@@ -60,8 +63,11 @@ def set_fault(text: str, index=None, link=None) -> dict:
             _signal(paths.FABRIC_PID, signal.SIGUSR1)
         return {"fault": name}
     target = _gpu(index)
+    loaded = driver.loaded_version()
     if name == "xid":
         code = _xid_code(value or "48")
+        if not loaded:
+            raise BadFault("xid: no driver is loaded, so nothing would log it; install one and reboot")
         kmsg.emit(xid_line(target, code))
         return {"fault": name, "xid": code, "gpu": target.index, "bus_id": target.bus_id}
     if name == "nvlink_down":
@@ -70,7 +76,8 @@ def set_fault(text: str, index=None, link=None) -> dict:
         return {"fault": name, "gpu": target.index, "bus_id": target.bus_id, "links": links}
     _remember(name, target.sysfs_bus_id, True)
     tree_pci.set_lost(boot.pci_folder(), target.sysfs_bus_id, target.model["pci"], True)
-    kmsg.emit(*_lost_lines(target))
+    if loaded:  # the lines are the driver's
+        kmsg.emit(*_lost_lines(target, loaded))
     return {"fault": name, "gpu": target.index, "bus_id": target.bus_id}
 
 
@@ -89,14 +96,13 @@ def xid_line(target, code: int) -> str:
     return f"NVRM: Xid (PCI:{target.kernel_bus_id}): {code}, pid='<unknown>', name=<unknown>, {words}"
 
 
-def _lost_lines(target) -> list:
+def _lost_lines(target, loaded: str) -> list:
     lines = [
         xid_line(target, 79),
         f"NVRM: GPU {target.sysfs_bus_id}: GPU has fallen off the bus.",
         f"NVRM: GPU {target.sysfs_bus_id}: GPU serial number is {target.serial}.",
     ]
-    loaded = driver.loaded_version()
-    if loaded and driver.branch(loaded) >= 570:  # the recovery action and its Xid exist since then
+    if driver.branch(loaded) >= 570:  # the recovery action and its Xid exist since then
         action = "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)"
         head = f"NVRM: Xid (PCI:{target.kernel_bus_id}): 154, pid='<unknown>', name=<unknown>, "
         lines.append(head + action)

@@ -1,3 +1,6 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
 """What the simulated machine remembers: two JSON files and a log of calls.
 
 Readers take no lock: a file is replaced by renaming, so they see the old or the new one. Writers hold a lock over

@@ -1,3 +1,6 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
 """How the tool ends: exit codes, and the texts that stand in for an answer. All of them go to stdout."""
 
 OK, BAD_ARGUMENT, NO_PERMISSION, NOT_FOUND = 0, 2, 4, 6

@@ -1,3 +1,6 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
 """`nvidia-smi`: read the arguments, start NVML as the real tool does, hand over to the file that answers.
 
 The real tool starts NVML before it looks at its arguments (seen by running 550.163.01 without a driver), so that even

@@ -1,3 +1,6 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
 """`nvidia-smi -q -x`: the document, and each GPU's sections in the real tool's order.
 
 The layout follows the branch of the tool: 535, 550, 570, 580 and 595 differ (element lists of real files of these
