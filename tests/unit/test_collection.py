@@ -117,3 +117,39 @@ def test_links_between_documents_lead_somewhere(document):
     targets = [target.split("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", text)]
     local = [target for target in targets if target and not re.match(r"[a-z]+:", target)]
     assert [target for target in local if not (document.parent / target).exists()] == []
+
+
+def sandbox_inventories():
+    return sorted([*REPOSITORY.glob("molecule/*/inventory"), *REPOSITORY.glob("inventories/sandbox"),
+                   *REPOSITORY.glob("tests/*/inventory*.yml")])
+
+
+def sandbox_values(inventory, name):
+    """The values that an inventory, one file or a folder of them, gives to a variable of the sandbox."""
+    files = [inventory] if inventory.is_file() else sorted(inventory.rglob("*.yml"))
+    line = re.compile(r"^\s*%s: *([^#\s]+)" % name, re.MULTILINE)
+    return {value for path in files for value in line.findall(path.read_text(encoding="utf-8"))}
+
+
+@pytest.mark.parametrize("name", ["sandbox_lab", "sandbox_subnet"])
+def test_labs_do_not_share(name):
+    seen = {}
+    for inventory in sandbox_inventories():
+        for value in sandbox_values(inventory, name):
+            assert seen.setdefault(value, inventory) == inventory, value
+    assert len(seen) >= 3
+
+
+@pytest.mark.parametrize(
+    "scenario", [pytest.param(path.parent, id=path.parent.name) for path in REPOSITORY.glob("molecule/*/molecule.yml")]
+)
+def test_a_scenario_is_whole(scenario):
+    assert (scenario / "converge.yml").is_file()
+    assert (scenario / "inventory").is_dir()
+    assert list(scenario.glob("tests/test_*.py"))
+
+
+def test_every_role_has_a_scenario():
+    roles = {path.name for path in (REPOSITORY / "roles").iterdir() if path.is_dir()}
+    scenarios = {path.parent.name for path in REPOSITORY.glob("molecule/*/molecule.yml")}
+    assert roles | {"default", "site"} <= scenarios
