@@ -47,8 +47,9 @@ docs: setup ## write what is generated: READMEs of the roles, docs/health-findin
 	@$(PYTHON) tools/generate_docs.py
 	@$(PYTHON) tools/generate_health_docs.py
 
-changelog: setup ## write CHANGELOG.md anew, with the plugins that are there
-	@antsibull-changelog generate --reload-plugins
+changelog: setup ## take changelogs/fragments and new plugins into this version of the changelog
+	@antsibull-changelog release --update-existing --reload-plugins
+	@antsibull-changelog reformat
 
 requirements: setup ## compile requirements-dev.txt
 	@$(PYTHON) tools/compile_requirements.py
