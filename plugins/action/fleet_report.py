@@ -43,7 +43,7 @@ class ActionModule(ActionBase):
         result["verdicts"] = {report["host"]: report["verdict"] for report in reports}
         result["lines"] = _report.render_lines(reports)
         result["started"] = run["started"]
-        failing = _report.matching_hosts(reports, options["fail_on"]) if finished else []
+        failing = _report.failing_hosts(reports, options["fail_on"], run["check_mode"]) if finished else []
         result["failing"] = failing
         result["changed"] = False  # a report is an account of the run, not a change of a host
         return result

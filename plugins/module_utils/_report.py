@@ -16,6 +16,9 @@ SOURCE = "gpufleet.server report"
 TASK_FAILED = "task_failed"
 """Finding of a role that stopped at a task: the roles after it did not run, which need not be said again."""
 
+NOT_THROUGH = (TASK_FAILED, "host_unreachable", "role_without_result", "run_unfinished")
+"""Findings of the run itself, not of the machine."""
+
 
 def host_report(
     host: str,
@@ -224,7 +227,21 @@ def _value(value: Any) -> str:
     return str(value)
 
 
-def matching_hosts(reports: Iterable[Mapping[str, Any]], verdicts: Iterable[str]) -> List[str]:
-    """Names of the hosts whose verdict is one of `verdicts`."""
+def failing_hosts(
+    reports: Iterable[Mapping[str, Any]], verdicts: Iterable[str], check_mode: bool = False
+) -> List[str]:
+    """Names of the hosts whose verdict is one of `verdicts`.
+
+    A run in check mode judges machines as they are before the changes that it foretells, so that a fresh one is always
+    `failed`. There, only hosts count on which the run itself did not get through.
+    """
     wanted = set(verdicts)
-    return [str(report["host"]) for report in reports if report["verdict"] in wanted]
+    return [
+        str(report["host"])
+        for report in reports
+        if report["verdict"] in wanted and (not check_mode or _did_not_get_through(report))
+    ]
+
+
+def _did_not_get_through(report: Mapping[str, Any]) -> bool:
+    return any(item["id"] in NOT_THROUGH for item in report["findings"])

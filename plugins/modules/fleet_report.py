@@ -29,7 +29,10 @@ options:
     elements: str
     default: []
   fail_on:
-    description: Verdicts that count as a failure of the run; such hosts are returned in RV(failing).
+    description:
+      - Verdicts that count as a failure of the run; such hosts are returned in RV(failing).
+      - In check mode only hosts on which the run did not get through, since a machine is judged as it is before the
+        changes.
     type: list
     elements: str
     choices: [failed, unknown, degraded, healthy]
@@ -82,7 +85,7 @@ lines:
   elements: str
   sample: ["gpu01  healthy   8 of 8 GPUs healthy"]
 failing:
-  description: Hosts whose verdict is in O(fail_on); empty in stage V(open).
+  description: Hosts that make the run a failure by O(fail_on); empty in stage V(open).
   returned: always
   type: list
   elements: str

@@ -127,6 +127,21 @@ def test_roles_after_one_that_stopped_are_not_told_as_missing():
     assert [item["id"] for item in got["findings"]] == ["task_failed"]
 
 
-def test_matching_hosts():
-    reports = [report(HEALTHY), report(None, host="gpu02")]
-    assert _report.matching_hosts(reports, ["failed", "unknown"]) == ["gpu02"]
+FAILED = {"gpu_health": role_result("failed", findings=[LOST])}
+STOPPED = {"base": _report.failure_result("Install", "no candidate", "base")}
+
+
+@pytest.mark.parametrize(
+    "results, fail_on, check_mode, failing",
+    [
+        (HEALTHY, ["failed", "unknown"], False, []),
+        (None, ["failed", "unknown"], False, ["gpu01"]),
+        (FAILED, ["failed"], False, ["gpu01"]),
+        (FAILED, [], False, []),
+        (FAILED, ["failed"], True, []),
+        (STOPPED, ["failed"], True, ["gpu01"]),
+    ],
+    ids=["healthy", "no-results", "failed", "never", "check-fresh-machine", "check-that-stopped"],
+)
+def test_failing_hosts(results, fail_on, check_mode, failing):
+    assert _report.failing_hosts([report(results)], fail_on, check_mode) == failing

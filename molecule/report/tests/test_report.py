@@ -48,6 +48,7 @@ def test_only_report_fail_on_fails_the_run(play, tmp_path):
     assert play(CONVERGE, *aside).rc == 0
     assert play(CONVERGE, *aside, "-e", '{"report_fail_on": ["degraded"]}').rc != 0
     assert play(CONVERGE, *aside, "-e", "verdict=failed").rc != 0
+    assert play(CONVERGE, *aside, "-e", "verdict=failed", "--check").rc == 0
     assert play(CONVERGE, *aside, "-e", "verdict=failed", "-e", '{"report_fail_on": []}').rc == 0
 
 
