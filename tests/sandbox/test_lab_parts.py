@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Iterator, List
 
 import pytest
 
-from gpulab import cache, cli, images, inotify, inventory, podman, process, simulator, ssh
+from gpulab import cache, cli, hosts, images, inotify, inventory, podman, process, simulator, ssh
 from gpulab.errors import Interrupted, LabError, UsageError
 
 pytestmark = pytest.mark.controller
@@ -360,6 +360,29 @@ def test_podman_gets_only_the_options_that_this_machine_needs(
     monkeypatch.setattr(podman.resource, "getrlimit", lambda _: (1024, files))
     assert podman._global_options.__wrapped__() == global_options
     assert podman.run_options.__wrapped__() == ["--stop-timeout", "0", *run_options]
+
+
+# --- waiting for a host ------------------------------------------------------------------------------------------
+
+
+def wait(monkeypatch: pytest.MonkeyPatch, restart_counts: List[int], polls_until_ready: int) -> None:
+    """Wait for a host that shows these restart counts, one at each look, and greets after so many polls."""
+    looks = iter(restart_counts)
+    polls = iter([False] * polls_until_ready + [True])
+    monkeypatch.setattr(hosts, "inspect", lambda _: {"RestartCount": next(looks)})
+    monkeypatch.setattr(hosts, "greets", lambda _: next(polls))
+    monkeypatch.setattr(hosts, "last_words", lambda _: "  its last words")
+    monkeypatch.setattr(hosts, "pause", lambda _: None)
+    hosts.wait_for_host("demo-gpu01", "10.203.6.11")
+
+
+def test_a_host_that_was_often_rebooted_and_is_slow_is_waited_for(monkeypatch: pytest.MonkeyPatch):
+    wait(monkeypatch, [7, 7, 8, 9], polls_until_ready=70)
+
+
+def test_a_host_that_restarts_again_and_again_is_given_up_with_its_last_words(monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(LabError, match=r"demo-gpu01: does not boot.*\n  its last words"):
+        wait(monkeypatch, [7, 8, 9, 10], polls_until_ready=100)
 
 
 # --- the machine's limit -------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import sys
 from typing import Any, List, Optional, Sequence
 
 from . import hosts, inventory, lifecycle, simulator
+from .cache import lock
 from .errors import Interrupted, LabError, UsageError
 from .podman import ADDRESS_LABEL, HOST_LABEL, LAB_LABEL, PROFILE_LABEL, containers, preflight
 
@@ -98,7 +99,8 @@ def _faults(_options: argparse.Namespace) -> None:
 
 def _reboot(options: argparse.Namespace) -> None:
     container = _find(options)
-    hosts.reboot(container["name"], container["labels"][ADDRESS_LABEL])
+    with lock(f"lab-{container['labels'][LAB_LABEL]}"):
+        hosts.reboot(container["name"], container["labels"][ADDRESS_LABEL])
 
 
 def _fault(options: argparse.Namespace) -> None:

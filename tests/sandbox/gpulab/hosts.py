@@ -37,7 +37,7 @@ SSH_PORT = 22
 READY_TIMEOUT_S = 180.0
 POLL_S = 0.25
 CRASH_RESTARTS = 2
-"""A host that restarted this often before it was ready does not boot."""
+"""A host that restarts more often than this while it is waited for does not boot."""
 
 
 @dataclass(frozen=True)
@@ -99,11 +99,13 @@ def wait_for_host(container: str, address: str) -> None:
     """Wait until sshd greets; a host that keeps crashing, or takes too long, is an error with its last words."""
     deadline = time.monotonic() + READY_TIMEOUT_S
     polls = 0
+    # Podman counts the reboots of the host's whole life; only those of this wait are crashes.
+    restarts = int(inspect(container)["RestartCount"])
     while not greets(address):
         polls += 1
         if time.monotonic() > deadline:
             raise LabError(f"{container}: no ssh on {address} within {READY_TIMEOUT_S:.0f} s\n{last_words(container)}")
-        if polls % 20 == 0 and int(inspect(container)["RestartCount"]) > CRASH_RESTARTS:
+        if polls % 20 == 0 and int(inspect(container)["RestartCount"]) - restarts > CRASH_RESTARTS:
             raise LabError(f"{container}: does not boot, it restarts again and again\n{last_words(container)}")
         pause(POLL_S)
 

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import ipaddress
+import re
 from typing import List
 
 from .errors import LabError
@@ -26,6 +28,7 @@ def ensure_network(lab: Lab) -> bool:
         raise LabError(f"lab {lab.name} is up in another subnet than {lab.subnet}; run `lab down` first")
     if exists("network", lab.network):
         raise LabError(f"a network {lab.network} exists that this tool did not make; rename sandbox_lab")
+    _refuse_taken(lab)
     arguments = ["--disable-dns", "--subnet", lab.subnet, "--gateway", lab.gateway]
     arguments += ["--label", f"{LAB_LABEL}={lab.name}", "--label", f"{SUBNET_LABEL}={lab.name}/{lab.subnet}"]
     done = podman("network", "create", *arguments, lab.network, check=False)
@@ -38,6 +41,17 @@ def remove_network(lab: str) -> None:
     """Remove the network of a lab if it is there and ours."""
     for network in _labelled(f"{LAB_LABEL}={lab}"):
         podman("network", "rm", network)
+
+
+def _refuse_taken(lab: Lab) -> None:
+    """Name the lab that is in the way; podman would only say that something is."""
+    labels = podman("network", "ls", "--filter", f"label={SUBNET_LABEL}", "--format", "{{.Labels}}").stdout
+    wanted = ipaddress.IPv4Network(lab.subnet)
+    for other, subnet in re.findall(rf"{SUBNET_LABEL}=([^/,]+)/([0-9./]+)", labels):
+        if wanted.overlaps(ipaddress.IPv4Network(subnet)):
+            raise LabError(
+                f"lab {lab.name} wants subnet {lab.subnet}, but {subnet} is that of lab {other}, which is up"
+            )
 
 
 def _labelled(label: str) -> List[str]:

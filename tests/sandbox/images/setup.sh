@@ -50,5 +50,9 @@ WAIT
     apt-get update -qq --error-on=any
     kill "$server"
 fi
+# Older versions of mmdebstrap always remove the package lists of the base.
+if ! ls /var/lib/apt/lists/*_Packages > /dev/null 2>&1; then
+    apt-get update -qq --error-on=any
+fi
 apt-get clean
 apt-cache gencaches -q > /dev/null
