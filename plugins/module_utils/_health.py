@@ -237,7 +237,7 @@ def _judge_counts(seen: Observation, expected: Optional[int]) -> List[Finding]:
         found.append(build_finding("no_gpu", 0, 0))
         return found
     if not gpus:
-        if expected and seen.live and pci < expected:
+        if expected and seen.live and seen.pci is not None and seen.pci.readable and pci < expected:
             return [build_finding("gpu_count_low", pci, expected, detail="%d of %d" % (pci, expected))]
         return []
     lost = sum(1 for failure in _all_failures(seen) if failure.kind in _OF_ONE_GPU)

@@ -110,4 +110,5 @@ def finish(module: Any, run: Callable[[], Judgement]) -> None:
     result = module_result(found)
     if found.verdict in module.params["fail_on"]:
         module.fail_json(msg=worst_message(found), **result)
+        return
     module.exit_json(msg=worst_message(found), **result)
