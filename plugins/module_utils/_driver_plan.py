@@ -411,38 +411,48 @@ def _drift(observed: Observed, choice: Choice, plan: Plan) -> Tuple[str, ...]:
         there = driver_version_of(package.version) if package is not None and package.installed else None
         if there is not None and branch_name(there) == choice.branch.name or there is None:
             return ("the driver set was at %s, wanted is %s" % (there or "another branch", choice.version),)
-    words = []
-    for name in choice.packages.versioned:
-        package = observed.packages.get(name)
-        if package is None or not package.installed:
-            words.append("package %s was missing" % name)
-        elif driver_version_of(package.version) != choice.version:
-            words.append("package %s was at %s, wanted is %s" % (name, package.version, choice.version))
+    return tuple(
+        _package_drift(observed, choice, plan)
+        + _trust_drift(observed, choice, plan)
+        + _service_drift(observed, choice, plan)
+    )
+
+
+def _package_drift(observed: Observed, choice: Choice, plan: Plan) -> List[str]:
+    words = ["package %s was missing" % name for name in choice.packages.versioned if not _stands(observed, name)]
     for name, package in sorted(_members(observed).items()):
-        version = driver_version_of(package.version)
-        if name in choice.packages.versioned:
-            continue
-        if package.installed and version not in (None, choice.version):
+        if package.installed and driver_version_of(package.version) not in (None, choice.version):
             words.append("package %s was at %s, wanted is %s" % (name, package.version, choice.version))
     words += ["package %s has no place in the set" % name for name in plan.remove if _stands(observed, name)]
     words += ["package %s was not on hold" % name for name in plan.holds_missing]
+    return words
+
+
+def _trust_drift(observed: Observed, choice: Choice, plan: Plan) -> List[str]:
+    words = []
     pin = choice.packages.pin
     if pin is not None and not _stands(observed, pin):
-        others = [name for name in observed.packages if is_pin(name) and observed.packages[name].installed]
-        words.append("%s was missing%s" % (pin, " (there was %s)" % ", ".join(sorted(others)) if others else ""))
+        others = sorted(name for name in observed.packages if is_pin(name) and observed.packages[name].installed)
+        words.append("%s was missing%s" % (pin, " (there was %s)" % ", ".join(others) if others else ""))
     if plan.needs_keyring:
         words.append("the repository's key was %s" % ("another one" if observed.key_fingerprints else "missing"))
+    return words
+
+
+def _service_drift(observed: Observed, choice: Choice, plan: Plan) -> List[str]:
+    words = []
     if plan.reinstall and not _module_is(observed, choice):
-        words.append("the %s module %s was not there for kernel %s" % (
-            choice.flavour, choice.version, observed.boot_kernel))
+        words.append(
+            "the %s module %s was not there for kernel %s" % (choice.flavour, choice.version, observed.boot_kernel)
+        )
     if any(is_fabric_manager(name) for name in plan.reinstall):
         words.append("the unit %s was missing" % FABRIC_MANAGER)
     for action in _units(observed, choice, startable=observed.loaded_version == choice.version):
-        words.append("unit %s was not as it should be (%s)" % (
-            action.name, ", ".join(filter(None, (
-                action.unmask and "masked", action.enable and "not enabled", action.state and "not running as it should"
-            )))))
-    return tuple(words)
+        states = (
+            action.unmask and "masked", action.enable and "not enabled", action.state and "not running as it should"
+        )
+        words.append("unit %s was not as it should be (%s)" % (action.name, ", ".join(filter(None, states))))
+    return words
 
 
 def _stands(observed: Observed, name: str) -> bool:

@@ -138,10 +138,12 @@ def main():
                 write(module, data, dest)
                 result["found"] = fingerprints_in(data)
     except OpenPgpError as error:
-        module.fail_json(msg=str(error), **dict(result, changed=False))
+        result["changed"] = False
+        module.fail_json(msg=str(error), **result)
     except Exception as error:  # pylint: disable=broad-except
         # open_url raises whatever the transport raises; all of it means that there is no key
-        module.fail_json(msg="cannot fetch %s: %s" % (module.params["url"], error), **dict(result, changed=False))
+        result["changed"] = False
+        module.fail_json(msg="cannot fetch %s: %s" % (module.params["url"], error), **result)
     after = allowed[0] if module.check_mode and result["changed"] else ", ".join(result["found"])
     result["diff"] = {"before": ", ".join(before) + "\n", "after": after + "\n"}
     module.exit_json(**result)

@@ -86,7 +86,7 @@ options:
     type: int
     default: 0
   drift:
-    description: RV(plan.drift) of an earlier look in the same run, to be told in RV(result).
+    description: The drift in RV(plan) of an earlier look in the same run, to be told in RV(result).
     type: list
     elements: str
     default: []
