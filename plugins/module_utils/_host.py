@@ -69,8 +69,8 @@ class Host:
     def read_bytes(self, path: str, max_bytes: int = MAX_OUTPUT_BYTES) -> Optional[bytes]:
         """Content of a file, or None where it cannot be read (absent, no permission, an I/O error of sysfs)."""
         try:
-            with open(self.path(path), "rb") as handle:
-                return handle.read(max_bytes)
+            with open(self.path(path), "rb", buffering=0) as handle:
+                return _read_pieces(handle, max_bytes)
         except OSError:
             return None
 
@@ -149,6 +149,19 @@ class Host:
             timed_out=timed_out,
             truncated=truncated,
         )
+
+
+def _read_pieces(handle, max_bytes: int) -> bytes:
+    """At most `max_bytes`, in small pieces: files of /proc/sys refuse a read with a buffer of megabytes."""
+    pieces = []
+    left = max_bytes
+    while left > 0:
+        piece = handle.read(min(left, 65536))
+        if not piece:
+            break
+        pieces.append(piece)
+        left -= len(piece)
+    return b"".join(pieces)
 
 
 def _feed(process: subprocess.Popen, text: str) -> None:

@@ -69,6 +69,16 @@ def test_standard_input_is_handed_over():
     assert Host().run(["/bin/cat"], stdin="text").stdout == "text"
 
 
+def test_files_of_proc_sys_are_read_with_the_default_bound():
+    assert Host().read_text("/proc/sys/kernel/ostype") == "Linux\n"
+
+
+def test_a_file_is_read_up_to_the_bound(tmp_path):
+    path = tmp_path / "log"
+    path.write_bytes(b"x" * 200000)
+    assert Host().read_bytes(str(path), max_bytes=100000) == b"x" * 100000
+
+
 def test_root_moves_files_and_names_stay_the_machines_own(tmp_path):
     (tmp_path / "sys/bus").mkdir(parents=True)
     (tmp_path / "sys/bus/a").write_text("1\n")
