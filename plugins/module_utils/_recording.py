@@ -72,7 +72,7 @@ def _guess(text: str) -> str:
         return "nvlink"
     if re.search(r"^\s+(?:\x1b\[4m)?GPU0\b", text, re.MULTILINE):
         return "topo"
-    if re.search(r"NVRM: |SXid \(|XidCriticalError", text):
+    if re.search(r"NVRM: |SXid \(|XidCriticalError|nvidia-nvswitch\d*: ", text):
         return "kernel"
     fabric = _fabric(text)
     if fabric in ("lspci", "unit", "status"):
