@@ -39,9 +39,16 @@ def lost(count, cell, gpu):
     return rows
 
 
+def parted(count, cell, one, other):
+    rows = full(count, cell)
+    rows[one][other] = rows[other][one] = "SYS"
+    return rows
+
+
 @pytest.mark.parametrize(
     "rows, model, expected",
     [
+        (parted(8, "NV18", 2, 5), "H100", [("topology_links_lost", 2), ("topology_links_lost", 5)]),
         (full(8, "NV18"), "H100 SXM", []),
         (full(8, "NV12"), "NVIDIA A100-SXM4-80GB", []),
         (full(8, "NV8"), "A800", []),

@@ -84,6 +84,7 @@ def test_line_that_only_looks_like_one_is_none(line):
         (143, "", "critical"),
         (145, "RLW_REMAP Nonfatal XC0 i0 Link 00", "warning"),
         (145, "RLW_REMAP Fatal XC0 i0 Link 00", "critical"),
+        (145, "RLW_REMAP Non-fatal XC0 i0 Link 00", "warning"),
         (149, "NETIR Link Fatal", "critical"),
         (150, "", "warning"),
         (154, "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)", "critical"),
