@@ -32,7 +32,7 @@ _HINT_CLASSES = (("hopper", "NVIDIA H100 80GB HBM3"), ("blackwell b", "NVIDIA B2
 
 @dataclass(frozen=True)
 class Judgement:
-    """The contract of DESIGN section 5: `gpus`, `links`, `topology` show what was seen, `covered` which sources."""
+    """The contract (docs/architecture.md): `gpus`, `links`, `topology` show what was seen, `covered` which sources."""
 
     verdict: str
     findings: Tuple[Finding, ...]

@@ -9,6 +9,7 @@ part of a product name. Unknown keys are refused, because a misspelt threshold w
 
 from __future__ import annotations
 
+import math
 from typing import Any, Dict, Mapping, Optional, Tuple
 
 from ._gpu_models import model_of_name
@@ -120,7 +121,7 @@ def _typed(kind: str, value: Any, where: str) -> Any:
         number = float(value)
     except (TypeError, ValueError):
         raise PolicyError("policy: %s must be a number, not %r" % (where, value)) from None
-    if number < 0 or number != number:
+    if number < 0 or math.isnan(number):
         raise PolicyError("policy: %s must not be negative" % where)
     if kind == COUNT and number != int(number):
         raise PolicyError("policy: %s must be a whole number, not %r" % (where, value))

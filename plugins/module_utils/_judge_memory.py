@@ -40,7 +40,8 @@ def _ecc(gpu: GpuReading, policy: Policy, volatile: int) -> List[Finding]:
         found.append(build_finding("memory_unrepairable", "Yes", "No", gpu.ref))
     for name in ("channel_repair_pending", "tpc_repair_pending"):
         if gpu.get(name):
-            found.append(build_finding("memory_repair_pending", name, "No", gpu.ref, detail=name.split("_")[0]))
+            detail = name.split("_", maxsplit=1)[0]
+            found.append(build_finding("memory_repair_pending", name, "No", gpu.ref, detail=detail))
     for kind in ("sram", "dram"):
         count, limit = gpu.get("volatile_%s_correctable" % kind), policy.get("%s_correctable_max" % kind, gpu.name)
         if count is not None and limit is not None and count > limit:

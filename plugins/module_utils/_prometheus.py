@@ -51,7 +51,7 @@ def render_prometheus(found: Judgement, now: float) -> str:
         lines,
         "gpufleet_health_finding",
         "One for each finding; see its id in the documentation.",
-        [(labels, number) for labels, number in _finding_rows(found)],
+        _finding_rows(found),
     )
     _metric(
         lines,

@@ -58,8 +58,8 @@ _PROBLEM_WITH = re.compile(r"^Problem with GPU\s+([0-9A-Fa-f:.]+)\s*:\s*(.*)$", 
 _INFOROM = re.compile(r"infoROM is corrupted at gpu\s+([0-9A-Fa-f:.]+)", re.IGNORECASE)
 
 _ANY = re.compile(
-    "Unable to determine|Problem with GPU|communicate with|Failed to |mismatch|find libnvidia|No devices|access blocked|"
-    "power cables|valid field|line argument|Invalid combination",
+    r"Unable to determine|Problem with GPU|communicate with|Failed to |mismatch|find libnvidia|No devices|blocked by|"
+    r"power cables|valid field|line argument|Invalid combination",
     re.IGNORECASE,
 )
 """A part of every text above: most outputs hold none of them, and are not looked at line by line."""

@@ -68,6 +68,14 @@ _TEXT_LINK = "PCI/GPU Link Info/"
 _EVENT = "clocks_event_reasons/clocks_event_reason_%s | clocks_throttle_reasons/clocks_throttle_reason_%s"
 _EVENT_TEXT = "Clocks Event Reasons/%s | Clocks Throttle Reasons/%s"
 _EVENT_CSV = "clocks_event_reasons.%s | clocks_throttle_reasons.%s"
+_DRAW = " | ".join(
+    ("gpu_power_readings/instant_power_draw", "gpu_power_readings/average_power_draw",
+     "gpu_power_readings/power_draw", "power_readings/power_draw")
+)
+_DRAW_TEXT = " | ".join(
+    ("GPU Power Readings/Instantaneous Power Draw", "GPU Power Readings/Average Power Draw",
+     "GPU Power Readings/Power Draw", "Power Readings/Power Draw")
+)
 _POWER_TEXT = "GPU Power Readings/%s | GPU Power Readings/GPU Ceiling Power Limit/%s | Power Readings/%s"
 
 
@@ -215,10 +223,7 @@ FIELDS: Tuple[Field, ...] = (
          "Temperature/Memory Max Operating Temp | Temperature/Memory Max Operating Temp Specification"),
     # -- power, watts -----------------------------------------------------------------------------------------------
     _row("power_draw", "watts", SENSOR,
-         "gpu_power_readings/instant_power_draw | gpu_power_readings/average_power_draw"
-         " | gpu_power_readings/power_draw | power_readings/power_draw",
-         "GPU Power Readings/Instantaneous Power Draw | GPU Power Readings/Average Power Draw"
-         " | GPU Power Readings/Power Draw | Power Readings/Power Draw", "power.draw | power.draw.instant", 384),
+         _DRAW, _DRAW_TEXT, "power.draw | power.draw.instant", 384),
     _row("power_limit", "watts", INFO,
          "gpu_power_readings/current_power_limit | power_readings/enforced_power_limit | power_readings/power_limit",
          (_POWER_TEXT % (("Current Power Limit",) * 3)) + " | Power Readings/Power Limit",

@@ -7,8 +7,8 @@ the document, and a killed process leaves half of one: what is whole is read, th
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ElementTree
 from typing import Any, Dict, List, Optional, Tuple
+from xml.etree import ElementTree
 
 from ._smi_failure import failures_in, inforom_corrupted_in
 from ._smi_fields import LOST, problem_of

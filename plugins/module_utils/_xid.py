@@ -124,11 +124,11 @@ def judge_kernel_log(
     log: KernelLog,
     ref_of: RefOf,
     policy: Policy,
-    acknowledged: Mapping[str, float] = {},
+    acknowledged: Optional[Mapping[str, float]] = None,
 ) -> List[Finding]:
     """Findings of a kernel log. `ref_of(bus id or uuid)` names a GPU; `acknowledged` is {"*" or bus id: time}: events
     up to that time are known to a person and are left out. An event without a time is never left out."""
-    events = [event for event in log.events if not _is_acknowledged(event, acknowledged)]
+    events = [event for event in log.events if not _is_acknowledged(event, acknowledged or {})]
     found: List[Finding] = []
     found.extend(_judge_xids([event for event in events if event.kind == "xid"], ref_of, policy))
     found.extend(_judge_sxids([event for event in events if event.kind == "sxid"]))

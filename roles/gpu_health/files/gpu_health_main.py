@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The gpufleet authors
 # GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Edge of the command gpu-health: command line, clock, host name, paths, the store. It is `__main__.py` of the zipapp."""
+"""Edge of the command gpu-health: command line, clock, host name, paths, the store. The zipapp's `__main__.py`."""
 
 import argparse
 import os
