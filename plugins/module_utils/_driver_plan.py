@@ -326,8 +326,8 @@ def _plan_boot(observed: Observed, choice: Choice, plan: Plan) -> Dict[str, Any]
     """A reboot is due when what is loaded is not what is installed, or nouveau sits on the GPUs; not before."""
     ready = _module_is(observed, choice) and bool(observed.boot_kernel) and not plan.transaction
     reason = ""
-    if plan.transaction or plan.queries or not observed.pci.gpus:
-        reason = ""
+    if plan.queries or plan.prepare or not observed.pci.gpus:
+        reason = ""  # packages first; a module that could not be built again is told, not waited for
     elif observed.nouveau_loaded:
         reason = "the nouveau module is loaded"
     elif observed.loaded_version is None:

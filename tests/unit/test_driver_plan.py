@@ -269,6 +269,11 @@ def test_no_boot_into_a_kernel_with_a_module_of_another_version_or_flavour():
     assert not plan(driven(boot_kernel=None, loaded_version=None)).boot_ready
 
 
+def test_a_reboot_that_is_due_is_not_forgotten_over_a_module_that_cannot_be_built():
+    found = plan(driven(loaded_version="580.159.03", module_version=None, module_flavour=None))
+    assert found.reboot_required and not found.boot_ready and found.reinstall
+
+
 def test_no_reboot_before_the_packages_are_in_place():
     found = plan(driven(without=("nvidia-fabricmanager",), loaded_version=None, policies=OFFERED))
     assert not found.reboot_required and not found.boot_ready

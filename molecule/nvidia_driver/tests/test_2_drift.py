@@ -126,4 +126,5 @@ def test_without_leave_there_is_no_reboot_and_the_host_says_so(machines, converg
     back = converge("--limit", H100)
     assert result_of(back, H100)["verdict"] == "healthy"
     assert h100.check_output("cat /proc/sys/kernel/random/boot_id") == boot_id  # loaded is what is installed again
-    assert h100.check_output("dpkg-query -W -f '${Version} ' 'nvidia-driver-pinning-*'").strip().startswith(VERSION)
+    assert h100.package("nvidia-driver-pinning-" + VERSION).is_installed
+    assert not h100.package("nvidia-driver-pinning-" + OLDER).is_installed
