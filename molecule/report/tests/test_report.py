@@ -1,4 +1,4 @@
-"""The report on the controller: right, whole, restored when somebody changed it, and the only thing that fails a run."""
+"""The report on the controller: right, whole, restored when it was changed, and all that can fail a run."""
 
 from __future__ import annotations
 
