@@ -13,7 +13,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 ROLES = sorted(path for path in (REPOSITORY / "roles").iterdir() if path.is_dir())
 TYPES = {"bool", "dict", "float", "int", "list", "path", "raw", "str"}
 RUN_VARIABLES = {"gpufleet_results", "gpufleet_reachable", "gpufleet_started"}
-"""Facts that roles and playbooks share (DESIGN section 2, 6)."""
+"""Facts that roles and playbooks share."""
 
 
 def load(path):

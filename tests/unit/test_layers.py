@@ -1,4 +1,4 @@
-"""Data flows one way, and the pure layer stays pure (DESIGN section 2).
+"""Data flows one way, and the pure layer stays pure (docs/architecture.md).
 
 The rules read source text, so that the tables below can show each of them a file that breaks it.
 """
