@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from ._driver_branches import branch_name
 from ._driver_choice import (
     Choice,
     available,
@@ -102,12 +101,14 @@ def plan_driver(observed: Observed, wishes: Wishes, updated: bool = False) -> Pl
     choice = choose_driver(observed, wishes)
     refuse_unfit_host(observed, wishes, choice)
     members = _members(observed)
-    fresh = not any(package.installed for package in members.values())
+    interrupted = observed.dpkg_interrupted or any(p.broken for p in observed.packages.values())
+    # An installation that was cut short is the first one still, not one that somebody changed.
+    unfinished = interrupted and not _stands(observed, choice.packages.driver[0])
     plan = Plan(
         choice=choice,
-        fresh=fresh,
+        fresh=unfinished or not any(package.installed for package in members.values()),
         needs_keyring=choice.source == "nvidia" and not _keys_right(observed, wishes, choice),
-        configure_pending=observed.dpkg_interrupted or any(p.broken for p in observed.packages.values()),
+        configure_pending=interrupted,
     )
     holding = _holds_set(observed, choice)
     if not holding:
@@ -405,12 +406,13 @@ def _drift(observed: Observed, choice: Choice, plan: Plan) -> Tuple[str, ...]:
     """Differences of a machine that had a driver already, in words. An upgrade is not drift: it says so itself."""
     if plan.fresh:
         return ()
-    anchor = choice.packages.driver[0]
-    if not _stands_at(observed, anchor, choice.version):
-        package = observed.packages.get(anchor)
-        there = driver_version_of(package.version) if package is not None and package.installed else None
-        if there is not None and branch_name(there) == choice.branch.name or there is None:
-            return ("the driver set was at %s, wanted is %s" % (there or "another branch", choice.version),)
+    if not _stands_at(observed, choice.packages.driver[0], choice.version):
+        there = {driver_version_of(package.version) for package in _members(observed).values()} - {None}
+        return (
+            "the driver set was %s (%s), wanted is %s (%s)"
+            % (" and ".join(sorted(there)) or "of no version", observed.module_flavour or "no modules",
+               choice.version, choice.flavour),
+        )
     return tuple(
         _package_drift(observed, choice, plan)
         + _trust_drift(observed, choice, plan)

@@ -212,6 +212,13 @@ def test_a_package_that_dpkg_left_half_done_is_configured_first_and_then_install
     assert found.install == {"nvidia-dkms-580-open": V178}
 
 
+def test_an_installation_that_was_cut_short_has_not_drifted():
+    half = packages({"libnvidia-compute-580": V178}, held=False)
+    half["nvidia-dkms-580-open"] = Package("nvidia-dkms-580-open", V178, "amd64", "install", "half-configured")
+    found = plan(bare(packages=half))
+    assert found.configure_pending and found.fresh and found.drift == ()
+
+
 def test_dpkgs_own_journal_is_worked_off_although_the_set_is_whole():
     found = plan(driven(dpkg_interrupted=True))
     assert found.configure_pending and found.transaction
@@ -379,7 +386,7 @@ def test_fabric_manager_is_none_of_our_business_without_a_switch():
         (driven(key_fingerprints=()), "key was missing"),
         (driven(units=dict(UNITS_UP, **{FABRIC_MANAGER: DOWN})), "nvidia-fabricmanager.service"),
         (driven(module_version=None, module_flavour=None), "module 580.178.04 was not there"),
-        (driven("580.159.03", policies=OFFERED), "the driver set was at 580.159.03, wanted is 580.178.04"),
+        (driven("580.159.03", policies=OFFERED), "the driver set was 580.159.03 (open), wanted is 580.178.04 (open)"),
     ],
 )
 def test_what_was_changed_behind_the_roles_back_is_told(machine, words):
