@@ -26,6 +26,8 @@ def run_scenario(name: str, keep: bool) -> int:
     destroy = "never" if keep else "always"
     started = time.monotonic()
     try:
+        # molecule remembers hosts that were removed behind its back and would not make them again
+        run(["molecule", "reset", "--scenario-name", name])
         rc = run(["molecule", "test", "--scenario-name", name, "--destroy", destroy, "--no-command-borders"])
     except BaseException:
         # Interrupted: molecule may be gone before it has removed the hosts.
