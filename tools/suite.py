@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Sequence
 
 from common import CACHE, REPOSITORY, VENV_BIN, project_files
@@ -24,6 +24,10 @@ LOGS = REPOSITORY / "build" / "logs"
 PYTHON = sys.executable
 OWN_PYTHON = "%d.%d" % sys.version_info[:2]
 UNIT_PYTHONS = sorted({"3.8", "3.11", "3.13", OWN_PYTHON}, key=lambda version: int(version.split(".")[1]))
+
+FULL_FUZZ_EXAMPLES = "2300"
+"""Of each of the nine properties in test_health_fuzz.py: 20,000 in all."""
+FULL_TIMEOUT_S = 7200
 
 PYTEST_COUNT = re.compile(r"(\d+) (passed|failed|skipped|error|xfailed|xpassed)")
 PYTEST_CLOSING = re.compile(r"^[=│| ]*(?:\d+ (?:passed|failed|skipped|errors?|xfailed|xpassed|deselected|warnings?)"
@@ -200,7 +204,8 @@ def main() -> int:
         together.append(Step("sandbox-units", pytest("tests/sandbox", "-m", "not sandbox")))
         alone = test_steps()
     if options.suite == "full":
-        os.environ["GPUFLEET_TEST_FULL"] = "1"
+        os.environ.setdefault("GPUFLEET_FUZZ_EXAMPLES", FULL_FUZZ_EXAMPLES)
+        together, alone = ([replace(step, timeout_s=FULL_TIMEOUT_S) for step in steps] for steps in (together, alone))
     if options.only:
         unknown = set(options.only) - {step.name for step in together + alone}
         if unknown:
