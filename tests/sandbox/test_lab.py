@@ -67,8 +67,9 @@ def ids(lab_name: str = "selftest") -> Dict[str, str]:
     return dict(line.split() for line in listed.splitlines())
 
 
-def networks() -> List[str]:
-    return run_podman("network", "ls", "--format", "{{.Name}}").split()
+def networks(prefix: str) -> List[str]:
+    """The podman networks whose names begin so."""
+    return [name for name in run_podman("network", "ls", "--format", "{{.Name}}").split() if name.startswith(prefix)]
 
 
 def edited(tmp_path: Path, old: str, new: str, name: str = "hosts.yml") -> str:
@@ -101,7 +102,7 @@ def hosts() -> Iterator[None]:
     lab("down", str(INVENTORY))
     shutil.rmtree(SOURCES.parent)
     assert ids() == {}
-    assert "gpulab-selftest" not in networks()
+    assert networks("gpulab-selftest") == []
 
 
 # --- what a host is ------------------------------------------------------------------------------------------------
@@ -327,7 +328,7 @@ def test_a_subnet_that_another_lab_has_is_refused_and_the_lab_is_named(tmp_path:
     assert ids("selftest2") == {}
 
 
-def test_foreign_containers_and_networks_are_refused_and_left_alone(tmp_path: Path):
+def test_foreign_containers_are_refused_and_they_and_foreign_networks_left_alone(tmp_path: Path):
     inventory = another(tmp_path, "selftest3", "gpu01")
     image = run_podman("inspect", "--format", "{{.ImageName}}", "selftest-repo")
     created = run_podman("create", "--name", "selftest3-gpu01", *podman.run_options(), image, "true")
@@ -339,9 +340,9 @@ def test_foreign_containers_and_networks_are_refused_and_left_alone(tmp_path: Pa
         run_podman("rm", "selftest3-gpu01")
     run_podman("network", "create", "gpulab-selftest3")
     try:
-        assert "a network gpulab-selftest3 exists that this tool did not make" in lab("up", inventory, rc=1)
+        lab("up", inventory)
         lab("down", inventory)
-        assert "gpulab-selftest3" in networks()
+        assert networks("gpulab-selftest3") == ["gpulab-selftest3"]
         assert ids("selftest3") == {}
     finally:
         run_podman("network", "rm", "gpulab-selftest3")
@@ -370,7 +371,8 @@ def test_an_interrupted_start_leaves_nothing_behind(other: str, number: signal.S
     assert process.returncode == 130, said
     assert "interrupted" in said
     assert ids("selftest4") == {}
-    assert "gpulab-selftest4" not in networks()
+    assert networks("gpulab-selftest4") == []
+    assert "10.203.6.65/26" not in subprocess.run(["ip", "-brief", "address"], capture_output=True, text=True).stdout
     assert not (cache_dir() / "ssh" / "config-selftest4").exists()
     assert ids() == before
 
@@ -401,6 +403,37 @@ def test_a_killed_start_is_finished_by_the_next(other: str):
     assert lab("status", other).count("  up  ") == 6
 
 
+@pytest.fixture
+def bridge(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A bridge with the address that the other lab's gateway would get, and a port on it."""
+    name: str = request.param
+    for command in (
+        f"link add {name} type bridge",
+        f"address add 10.203.6.65/26 dev {name}",
+        f"link set {name} up",
+        "link add gpulab-port type veth peer name gpulab-peer",
+        f"link set gpulab-port master {name}",
+    ):
+        subprocess.run(["ip", *command.split()], check=True)
+    yield name
+    for link in ("gpulab-port", name):
+        subprocess.run(["ip", "link", "delete", link], check=False, capture_output=True)
+
+
+@pytest.mark.parametrize("bridge", ["podman97"], indirect=True)
+def test_what_podman_left_of_a_network_is_removed_first(other: str, bridge: str):
+    lab("up", other)
+    assert not Path("/sys/class/net", bridge).exists()
+    assert not Path("/sys/class/net/gpulab-port").exists()
+
+
+@pytest.mark.parametrize("bridge", ["operator97"], indirect=True)
+def test_a_bridge_that_is_not_podmans_is_left_alone(other: str, bridge: str):
+    assert "10.203.6.64/26" in lab("up", other, rc=1)
+    assert Path("/sys/class/net", bridge).exists()
+    assert Path("/sys/class/net/gpulab-port").exists()
+
+
 def test_a_host_that_does_not_boot_is_reported_with_its_last_words_and_all_is_removed(tmp_path: Path, other: str):
     broken = tmp_path / "sandbox"
     shutil.copytree(SOURCES, broken, symlinks=True)
@@ -410,7 +443,7 @@ def test_a_host_that_does_not_boot_is_reported_with_its_last_words_and_all_is_re
     assert "does not boot" in said
     assert "this host is broken" in said
     assert ids("selftest4") == {}
-    assert "gpulab-selftest4" not in networks()
+    assert networks("gpulab-selftest4") == []
 
 
 def test_without_root_nothing_is_tried(tmp_path: Path):

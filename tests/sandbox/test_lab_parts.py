@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 import copy
+import os
+import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -15,7 +18,8 @@ from typing import Any, Callable, Dict, Iterator, List
 
 import pytest
 
-from gpulab import cache, cli, hosts, images, inotify, inventory, podman, process, simulator, ssh
+from gpulab import cache, cli, hosts, images, inotify, inventory, podman, process, remains, simulator, ssh
+from gpulab.cache import SANDBOX
 from gpulab.errors import Interrupted, LabError, UsageError
 
 pytestmark = pytest.mark.controller
@@ -55,7 +59,7 @@ def test_an_inventory_becomes_a_lab_and_hosts_without_an_image_are_not_ours():
         ("gpu01", "10.203.6.11", "ubuntu2204", "dgx-h100-8"),
         ("gpu02", "10.203.6.12", "ubuntu2404", "none"),
     ]
-    assert (lab.container("gpu01"), lab.repo_container, lab.network) == ("demo-gpu01", "demo-repo", "gpulab-demo")
+    assert (lab.container("gpu01"), lab.repo_container) == ("demo-gpu01", "demo-repo")
 
 
 Edit = Callable[[Dict[str, Dict[str, Any]]], Any]
@@ -304,6 +308,40 @@ def test_a_command_that_hangs_is_ended_with_its_children(tmp_path: Path):
     assert not _alive(int(mark.read_text()))
 
 
+def test_stopping_lets_a_command_finish_that_leaves_a_mess_when_cut_off(stoppable: None, tmp_path: Path):
+    begun, ended = tmp_path / "begun", tmp_path / "ended"
+    results: List[process.Completed] = []
+
+    def work() -> None:
+        results.append(process.run(["sh", "-c", f"touch {begun}; sleep 1; touch {ended}"], finish=True))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    deadline = time.monotonic() + 10
+    while not begun.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.stop_all()
+    thread.join(timeout=10)
+    assert ended.exists()
+    assert [done.rc for done in results] == [0]
+
+
+def test_an_interrupt_waits_for_such_a_command_and_goes_on_then(tmp_path: Path):
+    begun, ended = tmp_path / "begun", tmp_path / "ended"
+    code = (
+        "import signal\nfrom gpulab import process\n"
+        "signal.signal(signal.SIGTERM, lambda *unused: (_ for _ in ()).throw(KeyboardInterrupt()))\n"
+        f"process.run(['sh', '-c', 'touch {begun}; sleep 1; touch {ended}'], finish=True)\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(SANDBOX)})
+    deadline = time.monotonic() + 10
+    while not begun.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    child.terminate()
+    assert child.wait(timeout=10) == -signal.SIGINT
+    assert ended.exists()
+
+
 def test_stopping_ends_commands_of_all_threads_and_refuses_new_ones(stoppable: None):
     outcomes: List[str] = []
 
@@ -335,6 +373,32 @@ def _alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+# --- what podman left behind --------------------------------------------------------------------------------------
+
+ADDRESS = [{"family": "inet", "local": "10.203.6.1", "prefixlen": 24}]
+
+
+@pytest.mark.parametrize(
+    ("bridge", "orphaned"),
+    [
+        ({"ifname": "podman2", "addr_info": ADDRESS}, True),
+        ({"ifname": "cni-podman2", "addr_info": ADDRESS}, True),
+        ({"ifname": "podman2", "addr_info": [{"local": "10.203.6.65"}, *ADDRESS]}, True),
+        pytest.param({"ifname": "podman1", "addr_info": ADDRESS}, False, id="a network's"),
+        pytest.param({"ifname": "br0", "addr_info": ADDRESS}, False, id="an operator's"),
+        pytest.param({"ifname": "podman2-uplink", "addr_info": ADDRESS}, False, id="an operator's, like podman's"),
+        pytest.param({"ifname": "podman2", "addr_info": [{"local": "10.203.6.10"}]}, False, id="another address"),
+        pytest.param({"ifname": "podman2", "addr_info": []}, False, id="no address"),
+        pytest.param({}, False, id="ip's placeholder for another type"),
+    ],
+)
+def test_only_a_bridge_of_podmans_with_our_address_and_no_network_is_a_remainder(
+    bridge: Dict[str, Any], orphaned: bool
+):
+    expected = [bridge["ifname"]] if orphaned else []
+    assert remains.orphans([bridge], {"podman0", "podman1"}, "10.203.6.1") == expected
 
 
 # --- what podman needs on this kind of machine ---------------------------------------------------------------------

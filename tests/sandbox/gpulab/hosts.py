@@ -62,8 +62,8 @@ def repo_inputs(lab: Lab, supplies: Supplies) -> str:
     return digest_of(lab.repo_address, supplies.images["base"], root, supplies.repositories.digest)
 
 
-def start_host(lab: Lab, host: SandboxHost, supplies: Supplies) -> None:
-    """Start the container of a host; it is not ready yet."""
+def start_host(lab: Lab, host: SandboxHost, supplies: Supplies, network: str) -> None:
+    """Start the container of a host on a podman network; it is not ready yet."""
     lines = ("127.0.0.1 localhost", f"{host.address} {host.name}", f"{lab.repo_address} {REPO_NAME}")
     labels = {
         LAB_LABEL: lab.name,
@@ -75,24 +75,24 @@ def start_host(lab: Lab, host: SandboxHost, supplies: Supplies) -> None:
         ADDRESS_LABEL: host.address,
     }
     arguments = ["run", "--detach", "--name", lab.container(host.name), "--hostname", host.name]
-    arguments += ["--network", lab.network, "--ip", host.address, "--no-hosts"]
+    arguments += ["--network", network, "--ip", host.address, "--no-hosts"]
     arguments += ["--systemd=always", "--privileged", "--restart", "always", *run_options()]
     arguments += [option for label in labels.items() for option in ("--label", "=".join(label))]
     arguments += ["--env", f"LAB_PROFILE={host.profile}", "--env", f"LAB_HOSTS={','.join(lines)}"]
     arguments += ["--env", f"LAB_AUTHORIZED_KEY={supplies.public_key}"]
     arguments += ["--volume", f"{supplies.simulator}:{TARGET}:ro"]
-    podman(*arguments, supplies.images[host.image], f"{TARGET}/bin/lab-init")
+    podman(*arguments, supplies.images[host.image], f"{TARGET}/bin/lab-init", finish=True)
 
 
-def start_repo(lab: Lab, supplies: Supplies) -> None:
-    """Start the lab's repository server."""
+def start_repo(lab: Lab, supplies: Supplies, network: str) -> None:
+    """Start the lab's repository server on a podman network."""
     labels = {LAB_LABEL: lab.name, INPUTS_LABEL: repo_inputs(lab, supplies), ADDRESS_LABEL: lab.repo_address}
     arguments = ["run", "--detach", "--name", lab.repo_container, "--hostname", "repo", "--restart", "always"]
-    arguments += ["--network", lab.network, "--ip", lab.repo_address, "--no-hosts", *run_options()]
+    arguments += ["--network", network, "--ip", lab.repo_address, "--no-hosts", *run_options()]
     arguments += [option for label in labels.items() for option in ("--label", "=".join(label))]
     arguments += ["--volume", f"{supplies.repositories.root}:/media:ro"]
     arguments += ["--volume", f"{supplies.repositories.server.parent}:/opt:ro"]
-    podman(*arguments, supplies.images["base"], "python3", "/opt/server.py", "/media", "80")
+    podman(*arguments, supplies.images["base"], "python3", "/opt/server.py", "/media", "80", finish=True)
 
 
 def wait_for_host(container: str, address: str) -> None:

@@ -41,11 +41,6 @@ class Lab:
     hosts: Tuple[SandboxHost, ...]
 
     @property
-    def network(self) -> str:
-        """The podman network's name."""
-        return f"gpulab-{self.name}"
-
-    @property
     def repo_container(self) -> str:
         """The repository server's container."""
         return f"{self.name}-repo"

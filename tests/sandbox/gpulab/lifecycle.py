@@ -103,29 +103,27 @@ def _bring_up(lab: Lab, supplies: hosts.Supplies, fresh: bool, made: List[str]) 
     if stale:
         say(f"{lab.name}: removing {', '.join(stale)} (outdated, stopped, not in the inventory, or --fresh)")
         remove_containers(stale)
-    made.append(lab.network)
-    if not network.ensure_network(lab):
-        made.remove(lab.network)
+    net = network.ensure_network(lab)
     ssh.write_config(lab)
     kept = set(present) - set(stale)
     if lab.repo_container not in kept:
         made.append(lab.repo_container)
-        hosts.start_repo(lab, supplies)
+        hosts.start_repo(lab, supplies, net)
     hosts.wait_for_port(lab.repo_container, lab.repo_address, 80)
     missing = [host for host in lab.hosts if lab.container(host.name) not in kept]
     if missing:
         say(f"{lab.name}: starting {len(missing)} hosts")
     made.extend(lab.container(host.name) for host in missing)
-    _in_parallel(lab, missing, supplies)
+    _in_parallel(lab, missing, supplies, net)
     return len(missing)
 
 
-def _in_parallel(lab: Lab, missing: List[SandboxHost], supplies: hosts.Supplies) -> None:
+def _in_parallel(lab: Lab, missing: List[SandboxHost], supplies: hosts.Supplies, net: str) -> None:
     """Start hosts and check those that are already there, a few at a time; the first error ends the rest."""
 
     def one(host: SandboxHost) -> None:
         if host in missing:
-            hosts.start_host(lab, host, supplies)
+            hosts.start_host(lab, host, supplies, net)
         hosts.wait_for_host(lab.container(host.name), host.address)
 
     with ThreadPoolExecutor(max_workers=PARALLEL_STARTS) as pool:
@@ -146,7 +144,7 @@ def _undo(lab: Lab, made: List[str]) -> None:
     """Remove what this call made, and the lab's remains if nothing of it is left."""
     allow_again()
     say(f"{lab.name}: removing what was started")
-    remove_containers([name for name in made if name != lab.network])
+    remove_containers(made)
     if not containers(lab.name):
         _remove_lab(lab.name)
 

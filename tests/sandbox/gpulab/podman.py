@@ -68,9 +68,9 @@ def run_options() -> List[str]:
     return options
 
 
-def podman(*arguments: str, check: bool = True, timeout_s: float = 120.0) -> Completed:
-    """Run podman."""
-    return run(["podman", *_global_options(), *arguments], check=check, timeout_s=timeout_s)
+def podman(*arguments: str, check: bool = True, timeout_s: float = 120.0, finish: bool = False) -> Completed:
+    """Run podman; `finish` as in process.run()."""
+    return run(["podman", *_global_options(), *arguments], check=check, timeout_s=timeout_s, finish=finish)
 
 
 def podman_argv(*arguments: str) -> List[str]:

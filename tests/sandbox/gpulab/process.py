@@ -54,11 +54,13 @@ def run(
     timeout_s: float = DEFAULT_TIMEOUT_S,
     env: Optional[Mapping[str, str]] = None,
     log: Optional[Path] = None,
+    finish: bool = False,
 ) -> Completed:
     """Run a command without a shell and return what it wrote.
 
     With ``check`` a non-zero exit status is a LabError that ends with the command's last lines. With ``log`` standard
-    output and error go to that file (for long builds) and the error names it.
+    output and error go to that file (for long builds) and the error names it. With ``finish`` an interrupt waits for
+    the command instead of ending it: for short ones that leave a mess when they are cut off.
     """
     merged = {**os.environ, "LC_ALL": "C.UTF-8", **(env or {})}
     with _RUNNING.lock:
@@ -81,14 +83,16 @@ def run(
         finally:
             if log:
                 sink.close()
-        _RUNNING.processes.add(process)
+        if not finish:
+            _RUNNING.processes.add(process)
     try:
         stdout, stderr = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         _end(process)
         raise LabError(f"{_shown(argv)}: no answer within {timeout_s:.0f} s, ended") from None
     except BaseException:
-        _end(process)
+        if not (finish and _finishes(process, timeout_s)):
+            _end(process)
         raise
     finally:
         with _RUNNING.lock:
@@ -121,6 +125,14 @@ def pause(seconds: float) -> None:
     if _RUNNING.stopping:
         raise Interrupted
     time.sleep(seconds)
+
+
+def _finishes(process: "subprocess.Popen[str]", timeout_s: float) -> bool:
+    try:
+        process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def _end(process: "subprocess.Popen[str]") -> None:
