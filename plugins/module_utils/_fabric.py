@@ -15,6 +15,7 @@ from ._health_policy import Policy
 from ._pci import PciInventory, normal_bus_id
 
 UNIT = "nvidia-fabricmanager.service"
+NVLSM = "/opt/nvidia/nvlsm/sbin/nvlsm"
 NVLINK5_BOARDS = ("2901", "3182")
 """PCI ids of B200 and B300 SXM: their switches are no PCI functions of class 0680 (open-gpu-kernel-modules)."""
 _BOARD_GPUS = 8
@@ -47,7 +48,8 @@ class FabricLog:
 class FabricUnit:
     """The systemd unit: `load` and `active` as systemd names them, `restarts` since it was loaded; the version of
     nv-fabricmanager itself, None where it could not be had. `readable` False: systemd did not answer. `reason`: the
-    last error that it logged."""
+    last error that it logged. `subnet_manager`: nvlsm `running`, `stopped` or `missing`; None where it is not needed or
+    could not be seen."""
 
     load: str = ""
     active: str = ""
@@ -57,6 +59,7 @@ class FabricUnit:
     version: Optional[str] = None
     readable: bool = True
     reason: str = ""
+    subnet_manager: Optional[str] = None
 
 
 def parse_fabric_log(text: str) -> FabricLog:
@@ -157,6 +160,11 @@ def is_nvlink5_board(pci: PciInventory) -> bool:
     return sum(1 for gpu in pci.gpus if gpu.device in NVLINK5_BOARDS) >= _BOARD_GPUS
 
 
+def subnet_manager_needed(pci: PciInventory) -> bool:
+    """NVLink 5 switches are managed by nvlsm; earlier ones are not."""
+    return bool(pci.nvlink_management) or is_nvlink5_board(pci)
+
+
 def judge_management(pci: PciInventory, completed: bool) -> List[Finding]:
     """Without mlx5_ib the switches of an NVLink 5 board cannot be managed, and the fabric never completes."""
     if completed or pci.nvlink_management or not is_nvlink5_board(pci):
@@ -178,6 +186,11 @@ def judge_unit(unit: FabricUnit, needed: bool, driver_version: Optional[str], po
     if unit.active != "active":
         text = "%s; it says: %s" % (state, unit.reason) if unit.reason else state
         found.append(build_finding("fabric_manager_not_running", state, "active", detail=text))
+    if unit.subnet_manager == "missing":
+        found.append(build_finding("nvlsm_missing", "missing", "installed"))
+    elif unit.subnet_manager == "stopped" and unit.active == "active":
+        # Fabric Manager starts it: while that is down, that is what to look at.
+        found.append(build_finding("nvlsm_not_running", "stopped", "running"))
     limit = policy.get("fabric_manager_restarts_max")
     if limit is not None and unit.restarts >= limit:
         text = "%d restarts" % unit.restarts

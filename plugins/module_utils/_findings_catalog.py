@@ -324,6 +324,12 @@ CATALOG: Dict[str, Entry] = {
         "Watch their rate; a marginal link is reseated.",
         "dcgm judges a rate only",
     ),
+    "pcie_replay_rate": _e(
+        WARNING,
+        "PCIe packets are sent again more often than a sound link needs",
+        "Reseat the GPU and its riser or cable; look for AER lines in the kernel log.",
+        "dcgm: DcgmHealthWatch.cpp",
+    ),
     # -- modes ------------------------------------------------------------------------------------------------------
     "compute_prohibited": _e(
         CRITICAL,
@@ -396,6 +402,18 @@ CATALOG: Dict[str, Entry] = {
         "Fabric Manager restarts again and again",
         "Look at its log: `journalctl -u nvidia-fabricmanager`.",
         "nvsentinel",
+    ),
+    "nvlsm_missing": _e(
+        CRITICAL,
+        "NVLink 5 switches are present and their subnet manager nvlsm is not installed",
+        "Install nvlsm; Fabric Manager starts it.",
+        "siderolabs/extensions#893",
+    ),
+    "nvlsm_not_running": _e(
+        CRITICAL,
+        "NVLink 5 switches are present and their subnet manager nvlsm does not run",
+        "Look at /var/log/nvlsm.log, then restart nvidia-fabricmanager, which starts it.",
+        "siderolabs/extensions#893",
     ),
     "fabric_manager_not_needed": _e(
         INFO,
@@ -480,6 +498,12 @@ CATALOG: Dict[str, Entry] = {
     ),
     # -- kernel log -------------------------------------------------------------------------------------------------
     "gpu_fell_off_bus": _e(CRITICAL, "the kernel says that the GPU has fallen off the bus", COLD, "kernel log"),
+    "xid_recurring": _e(
+        CRITICAL,
+        "the same Xid comes back after resets or reboots",
+        "Resetting again will not help: drain the GPU, run its diagnostics (`dcgmi diag -r 3`), ask for a replacement.",
+        "nvsentinel: 5 bursts in 24 h; gpud: 2 reboots",
+    ),
     "xid_repeated": _e(
         WARNING,
         "the same application-level Xid comes again and again on one GPU",

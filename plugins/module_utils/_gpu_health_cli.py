@@ -15,11 +15,23 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from ._health import Judgement, judge
 from ._health_policy import Policy, PolicyError
+from ._health_store import (
+    ACKNOWLEDGED,
+    EARLIER,
+    XIDS,
+    acknowledged_xids,
+    boot_id_of,
+    counters_text,
+    uptime_s,
+    xids_text,
+)
 from ._host import Host
-from ._observe import ACKNOWLEDGED, BOOT_ID, EARLIER, Questions, acknowledged_xids, observe
+from ._observation import Observation
+from ._observe import Questions, observe
 from ._pci import normal_bus_id
 from ._prometheus import render_prometheus
 from ._recording import observe_recordings
+from ._xid import critical_xids
 
 SCHEMA = "gpufleet.health/1"
 EXIT_STATUS = {"healthy": 0, "degraded": 1, "failed": 2, "unknown": 3}
@@ -82,8 +94,8 @@ def _check(options: Any, edge: Edge) -> int:
     ask = Questions(options.nvidia_smi, options.timeout)
     seen = observe(edge.host, ask)
     found = judge(seen, policy, options.expected_gpus, options.expected_model)
-    if options.store and seen.nvlink_errors is not None and not seen.nvlink_errors.failures:
-        _store(edge, ask)
+    if options.store:
+        _store(edge, ask, seen)
     if options.prometheus:
         edge.out(render_prometheus(found, edge.now()))
     else:
@@ -91,13 +103,23 @@ def _check(options: Any, edge: Edge) -> int:
     return EXIT_STATUS[found.verdict]
 
 
-def _store(edge: Edge, ask: Questions) -> None:
-    """Keep the counters of this moment, with the boot they belong to."""
-    result = edge.host.run((ask.nvidia_smi, "nvlink", "-e"), timeout_s=ask.timeout_s)
-    boot = (edge.host.read_text(BOOT_ID, 64) or "").strip()
-    if result.ok and boot:
-        data = {"boot_id": boot, "time": edge.now(), "nvlink_errors": result.stdout}
-        edge.write(EARLIER, json.dumps(data, sort_keys=True) + "\n")
+def _store(edge: Edge, ask: Questions, seen: Observation) -> None:
+    """Keep the counters of this moment, and the Xids so far, with the boot they belong to."""
+    boot = boot_id_of(edge.host)
+    if not boot:
+        return
+    if seen.kernel is not None:
+        edge.write(XIDS, xids_text(edge.host, edge.now(), critical_xids(seen.kernel)))
+    links = None
+    if seen.nvlink_errors is not None and not seen.nvlink_errors.failures:
+        result = edge.host.run((ask.nvidia_smi, "nvlink", "-e"), timeout_s=ask.timeout_s)
+        links = result.stdout if result.ok else None
+    gpus = seen.smi.gpus if seen.smi is not None else ()
+    replays = {
+        gpu.bus_id: gpu.get("pcie_replays") for gpu in gpus if gpu.bus_id and gpu.get("pcie_replays") is not None
+    }
+    if links is not None or replays:
+        edge.write(EARLIER, counters_text(boot, edge.now(), uptime_s(edge.host), links, replays))
 
 
 # -- judge -----------------------------------------------------------------------------------------------------------

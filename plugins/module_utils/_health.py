@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from ._fabric import fabric_needed, judge_fabric_log, judge_management, judge_unit
 from ._findings import Finding, sort_findings, verdict_of
@@ -18,6 +18,7 @@ from ._judge_gpu import judge_gpu, judge_unreadable, reasons_mask
 from ._judge_memory import judge_memory, uncorrectable
 from ._judge_nvlink import LinkContext, judge_nvlink_errors, judge_nvlink_status, link_rows, links_by_gpu
 from ._judge_peers import judge_peers
+from ._judge_replays import judge_replay_rate
 from ._observation import Observation
 from ._pci import normal_bus_id
 from ._smi_failure import GPU_LOST, GPU_UNREACHABLE, NEEDS_RESET, NO_DEVICES
@@ -72,7 +73,7 @@ def judge(
         findings.extend(_judge_model(seen, expected_model))
     findings.extend(_judge_links(seen, context, policy, model_hint))
     if seen.kernel is not None:
-        findings.extend(judge_kernel_log(seen.kernel, _ref_finder(seen), policy, seen.acknowledged))
+        findings.extend(judge_kernel_log(seen.kernel, _ref_finder(seen), policy, seen.acknowledged, seen.xid_boots))
     findings.extend(_judge_fabric(seen, policy))
     findings.extend(_judge_bus(seen))
     findings.extend(_judge_driver(seen))
@@ -130,6 +131,7 @@ def _judge_readings(seen: Observation, policy: Policy, context: LinkContext, exp
         for gpu in reading.gpus:
             found.extend(judge_gpu(gpu, policy, seen.throttle_samples.get(gpu.bus_id or "", ())))
             found.extend(judge_memory(gpu, policy))
+            found.extend(judge_replay_rate(gpu, seen.replays_earlier, policy))
             found.extend(_table_doubt(reading, gpu))
         found.extend(judge_peers(reading.gpus, policy))
     if main:
@@ -307,8 +309,18 @@ def _judge_links(seen: Observation, context: LinkContext, policy: Policy, model_
         found.extend(judge_nvlink_errors(errors, context, policy, seen.nvlink_earlier, beside))
     already = links_by_gpu(found)
     for topology in seen.topologies:
-        found.extend(judge_topology(topology, context, model_hint, already))
+        silent = already | _without_fabric(seen) if topology.p2p else already
+        found.extend(judge_topology(topology, context, model_hint, silent))
     return found
+
+
+def _without_fabric(seen: Observation) -> FrozenSet[int]:
+    """GPUs that cannot reach others because the fabric is not up, which is another finding's matter."""
+    unit = seen.fabric_unit
+    if unit is not None and fabric_needed(seen.pci) and (unit.active != "active" or unit.subnet_manager == "stopped"):
+        return frozenset(gpu.index for gpu in all_gpus(seen) if gpu.index is not None)
+    waiting = (gpu for gpu in all_gpus(seen) if (gpu.get("fabric_state") or "completed").lower() != "completed")
+    return frozenset(gpu.index for gpu in waiting if gpu.index is not None)
 
 
 def _judge_fabric(seen: Observation, policy: Policy) -> List[Finding]:

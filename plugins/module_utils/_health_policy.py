@@ -38,6 +38,12 @@ THRESHOLDS: Dict[str, Tuple[str, Any, str, str]] = {
     "memory_held_mib": (COUNT, 1024, "memory in use without a process, MiB", "rules"),
     "memory_held_percent": (NUMBER, 5, "the same, in percent of the memory; both must be passed", "rules"),
     "pcie_replays_max": (COUNT, 10000, "PCIe replays since reset that are worth a line", "rules"),
+    "pcie_replays_per_minute_max": (
+        NUMBER,
+        None,
+        "PCIe replays a minute between two stored readings; unset: by generation and lanes",
+        "dcgm: 0.15 (Gen1) to 3.84 (Gen6) per lane",
+    ),
     "nvlink_rate_tolerance_percent": (NUMBER, 2, "how far below the lowest listed rate a link may be", "rules"),
     "nvlink_crc_max": (COUNT, 1000, "CRC errors of a link from which it is broken", "rules: in thousands"),
     "nvlink_effective_ber_max": (NUMBER, 1e-12, "effective bit error rate of an NVLink 5 link", "dcgm"),
@@ -49,6 +55,8 @@ THRESHOLDS: Dict[str, Tuple[str, Any, str, str]] = {
         "application-level Xids of one number on one GPU, by different processes",
         "nvsentinel: 5 bursts",
     ),
+    "xid_bursts_max": (COUNT, 5, "bursts of one Xid on one GPU in a day from which it recurs", "nvsentinel: 5 in 24 h"),
+    "xid_boots_max": (COUNT, 2, "earlier boots with the same critical Xid from which it recurs", "gpud: 2 reboots"),
     "throttle_samples_min": (COUNT, 2, "live samples, of five, that must show hardware throttling", "rules"),
 }
 

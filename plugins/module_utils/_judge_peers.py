@@ -11,6 +11,7 @@ from typing import Any, Callable, List, Sequence, Tuple
 from ._findings import Finding
 from ._findings_catalog import build_finding
 from ._health_policy import Policy
+from ._judge_replays import judge_replay_totals
 from ._smi_reading import GpuReading
 
 # (field, words for a person). Compared among GPUs of one product name, except the product name itself.
@@ -35,7 +36,7 @@ def judge_peers(gpus: Sequence[GpuReading], policy: Policy) -> List[Finding]:
         for field, words in _COMPARED:
             found.extend(_odd(peers, words, lambda gpu, field=field: gpu.get(field)))
         found.extend(_power_readings(peers))
-        found.extend(_replays(peers, policy))
+        found.extend(judge_replay_totals(peers, policy))
     return found
 
 
@@ -73,15 +74,3 @@ def _power_readings(gpus: Sequence[GpuReading]) -> List[Finding]:
     if not without or len(without) * 2 >= len(asked):
         return []
     return [build_finding("power_unreadable", "N/A", "readable", gpu.ref) for gpu in without]
-
-
-def _replays(gpus: Sequence[GpuReading], policy: Policy) -> List[Finding]:
-    """Replay totals say nothing by themselves; one card far above its equals is worth a line."""
-    counts = sorted(gpu.get("pcie_replays") or 0 for gpu in gpus)
-    median = counts[(len(counts) - 1) // 2] if counts else 0
-    found = []
-    for gpu in gpus:
-        count, limit = gpu.get("pcie_replays"), policy.get("pcie_replays_max", gpu.name)
-        if count is not None and limit is not None and count > limit and count > 10 * median:
-            found.append(build_finding("pcie_replays_high", count, median, gpu.ref, detail="%d" % count))
-    return found

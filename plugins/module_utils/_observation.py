@@ -10,6 +10,7 @@ from typing import Mapping, Optional, Sequence, Tuple
 
 from ._fabric import FabricLog, FabricUnit
 from ._findings import Finding
+from ._judge_replays import EarlierReplays
 from ._nvlink import NvlinkReading
 from ._observe_pci import DriverState
 from ._pci import PciInventory
@@ -35,8 +36,10 @@ class Observation:
     nvlink_status: Optional[NvlinkReading] = None
     nvlink_errors: Optional[NvlinkReading] = None
     nvlink_earlier: Optional[NvlinkReading] = None
+    replays_earlier: Optional[EarlierReplays] = None
     topologies: Tuple[Topology, ...] = ()
     kernel: Optional[KernelLog] = None
+    xid_boots: Mapping[Tuple[str, int], int] = field(default_factory=dict)
     acknowledged: Mapping[str, float] = field(default_factory=dict)
     fabric_log: Optional[FabricLog] = None
     fabric_unit: Optional[FabricUnit] = None

@@ -9,13 +9,13 @@ so that the whole is bounded. What cannot exist is not asked for: no NVLink quer
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
-from ._fabric import UNIT, fabric_needed, last_error, parse_unit, version_of
+from ._fabric import NVLSM, UNIT, fabric_needed, last_error, parse_unit, subnet_manager_needed, version_of
 from ._findings_catalog import build_finding
-from ._gpu_models import is_datacenter, model_of_name
+from ._gpu_models import LINKS_BOARD, is_datacenter, model_of_name
+from ._health_store import acknowledged_xids, earlier_nvlink, earlier_replays, uptime_s, xids_of_earlier_boots
 from ._host import CommandResult, Host
 from ._judge_gpu import HARDWARE_MASK, reasons_mask
 from ._nvlink import NvlinkReading, parse_nvlink
@@ -25,16 +25,11 @@ from ._smi_failure import EXIT_STATUS, GPU_LOST, GPU_UNREACHABLE, NEEDS_RESET, S
 from ._smi_reading import SmiReading, with_index
 from ._smi_text import parse_smi_csv
 from ._smi_xml import parse_smi_xml
-from ._topology import parse_topology
+from ._topology import MESHES, parse_topology
 from ._xid import parse_kernel_log
 
 SMI, NVLINK, TOPOLOGY, KERNEL_LOG, FABRIC = "nvidia_smi", "nvlink", "topology", "kernel_log", "fabric_manager"
 ALL_SOURCES = (SMI, NVLINK, TOPOLOGY, KERNEL_LOG, FABRIC)
-
-STORE = "/var/lib/gpufleet/health"
-ACKNOWLEDGED = STORE + "/acknowledged.json"
-EARLIER = STORE + "/earlier.json"
-BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 DEFAULT_TIMEOUT_S = 30.0
 _MAX_GPUS = 16
@@ -111,7 +106,8 @@ def _ask_smi(host: Host, ask: Questions, seen: Observation) -> Observation:
     reading = replace(reading, failures=failures)
     if not reading.gpus and any(failure.kind in _OF_ONE_GPU for failure in failures):
         reading = _ask_each(host, ask, seen, reading)
-    seen = replace(seen, smi=reading, covered=seen.covered + (("nvidia_smi",) if reading.gpus else ()))
+    covered = seen.covered + (("nvidia_smi",) if reading.gpus else ())
+    seen = replace(seen, smi=reading, replays_earlier=earlier_replays(host), covered=covered)
     if not reading.gpus:
         return seen
     seen = _settle_fabric(host, ask, seen)
@@ -171,7 +167,7 @@ def _ask_table(host: Host, ask: Questions, seen: Observation) -> Observation:
 def _settle_fabric(host: Host, ask: Questions, seen: Observation) -> Observation:
     for _try in range(_SETTLE_TRIES):
         waiting = any((gpu.get("fabric_state") or "").lower() == "in progress" for gpu in seen.smi.gpus)
-        if not waiting or not ask.samples or _uptime_s(host) > _SETTLE_UPTIME_S:
+        if not waiting or not ask.samples or uptime_s(host) > _SETTLE_UPTIME_S:
             break
         host.run(("sleep", str(_SETTLE_INTERVAL_S)), timeout_s=_SETTLE_INTERVAL_S + 5)
         again = _run(host, ask, "-q", "-x")
@@ -182,14 +178,6 @@ def _settle_fabric(host: Host, ask: Questions, seen: Observation) -> Observation
             break
         seen = replace(seen, smi=reading)
     return seen
-
-
-def _uptime_s(host: Host) -> float:
-    words = (host.read_text("/proc/uptime", 128) or "").split()
-    try:
-        return float(words[0])
-    except (IndexError, ValueError):
-        return float("inf")
 
 
 def _sample_throttling(host: Host, ask: Questions, seen: Observation) -> Observation:
@@ -232,7 +220,7 @@ def _ask_nvlink(host: Host, ask: Questions, seen: Observation) -> Observation:
         return _note(seen, "smi_timeout", late)
     seen = replace(seen, nvlink_status=status, covered=seen.covered + ("nvlink_status",))
     errors, late = _nvlink_of(host, ask, seen, "-e")
-    earlier = earlier_reading(host)
+    earlier = earlier_nvlink(host)
     if errors is not None and ask.sample_s > 0:
         earlier = errors
         host.run(("sleep", "%g" % ask.sample_s), timeout_s=ask.sample_s + 5)
@@ -272,20 +260,30 @@ def _nvlink(result: CommandResult) -> NvlinkReading:
     return reading
 
 
-def earlier_reading(host: Host) -> Optional[NvlinkReading]:
-    """The counters that `gpu-health check --store` wrote earlier in this boot; a reboot sets the counters to zero."""
-    stored = _json(host, EARLIER)
-    boot = (host.read_text(BOOT_ID, 64) or "").strip()
-    if not boot or stored.get("boot_id") != boot or not isinstance(stored.get("nvlink_errors"), str):
-        return None
-    return parse_nvlink(stored["nvlink_errors"])
-
-
 def _ask_topology(host: Host, ask: Questions, seen: Observation) -> Observation:
     result = _run(host, ask, "topo", "-m")
     if result.timed_out:
         return _note(seen, "smi_timeout", result)
-    return replace(seen, topologies=(parse_topology(_both(result)),), covered=seen.covered + ("topology",))
+    seen = replace(seen, topologies=(parse_topology(_both(result)),), covered=seen.covered + ("topology",))
+    return _ask_p2p(host, ask, seen) if _is_board(seen) else seen
+
+
+def _is_board(seen: Observation) -> bool:
+    """Whether every pair of some GPUs is joined by NVLink, so that each must reach each."""
+    models = (model_of_name(gpu.name) for gpu in seen.smi.gpus)
+    boards = [model for model in models if model and model.links == LINKS_BOARD and model.architecture not in MESHES]
+    return len(boards) > 1
+
+
+def _ask_p2p(host: Host, ask: Questions, seen: Observation) -> Observation:
+    """Whether the pairs can use their links. A tool that does not know the question leaves it open."""
+    result = _run(host, ask, "topo", "-p2p", "n")
+    if result.timed_out:
+        return _note(seen, "smi_timeout", result)
+    topology = parse_topology(_both(result))
+    if result.rc != 0 or not topology.p2p:
+        return seen
+    return replace(seen, topologies=seen.topologies + (topology,), covered=seen.covered + ("p2p",))
 
 
 # -- kernel log and Fabric Manager -----------------------------------------------------------------------------------
@@ -300,30 +298,15 @@ def _read_kernel_log(host: Host, ask: Questions, seen: Observation) -> Observati
     for command in commands:
         result = host.run(command, timeout_s=ask.timeout_s)
         if result.rc == 0 and result.stdout.strip():
+            acknowledged = acknowledged_xids(host)
             return replace(
                 seen,
                 kernel=parse_kernel_log(result.stdout),
-                acknowledged=acknowledged_xids(host),
+                acknowledged=acknowledged,
+                xid_boots=xids_of_earlier_boots(host, acknowledged),
                 covered=seen.covered + ("kernel_log",),
             )
     return _note(seen, "kernel_log_unreadable", result)
-
-
-def acknowledged_xids(host: Host) -> Mapping[str, float]:
-    """{"*" or bus id: seconds since 1970} up to which a person has seen the Xids (`gpu-health ack`)."""
-    data = _json(host, ACKNOWLEDGED).get("until")
-    if not isinstance(data, dict):
-        return {}
-    return {str(name): float(time) for name, time in data.items() if isinstance(time, (int, float))}
-
-
-def _json(host: Host, path: str) -> Dict[str, Any]:
-    text = host.read_text(path)
-    try:
-        data = json.loads(text) if text else {}
-    except ValueError:
-        return {}
-    return data if isinstance(data, dict) else {}
 
 
 def _ask_fabric(host: Host, ask: Questions, seen: Observation) -> Observation:
@@ -337,8 +320,18 @@ def _ask_fabric(host: Host, ask: Questions, seen: Observation) -> Observation:
     if unit.load == "loaded":
         version = host.run(("nv-fabricmanager", "--version"), timeout_s=ask.timeout_s)
         unit = replace(unit, version=version_of(_both(version)))
+    if subnet_manager_needed(seen.pci):
+        unit = replace(unit, subnet_manager=_subnet_manager(host, ask))
     if unit.load == "loaded" and unit.active != "active":
         # Its own words on why: a machine with A100 shows nothing else.
         words = ("journalctl", "-u", UNIT, "-b", "-q", "--no-pager", "-o", "cat", "-n", "50")
         unit = replace(unit, reason=last_error(host.run(words, timeout_s=ask.timeout_s).stdout))
     return replace(seen, fabric_unit=unit, covered=seen.covered + ("fabric_manager",))
+
+
+def _subnet_manager(host: Host, ask: Questions) -> Optional[str]:
+    """nvlsm has no unit of its own: Fabric Manager's start script starts it."""
+    if not host.exists(NVLSM):
+        return "missing"
+    result = host.run(("pgrep", "-x", "nvlsm"), timeout_s=ask.timeout_s)
+    return {0: "running", 1: "stopped"}.get(result.rc if result.rc is not None else -1)

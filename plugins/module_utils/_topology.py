@@ -15,7 +15,7 @@ from typing import Dict, FrozenSet, List, Mapping, Optional, Tuple
 
 from ._findings import Finding
 from ._findings_catalog import build_finding
-from ._gpu_models import LINKS_BOARD, LINKS_NONE, GpuModel, is_datacenter, model_of_name
+from ._gpu_models import LINKS_BOARD, GpuModel, is_datacenter, model_of_name
 from ._judge_nvlink import LinkContext
 from ._smi_failure import SmiFailure, failures_in
 
@@ -23,6 +23,8 @@ _ESCAPE = re.compile("\x1b\\[[0-9;]*[A-Za-z]")
 _GPU_LABEL = re.compile(r"^GPU(\d+)$")
 _CELL = re.compile(r"^(X|NV\d+|PIX|PXB|PHB|NODE|SYS|SOC|PSB|SYS/NV\d+|Unknown|OK|NS|CNS|GNS|TNS|DR|U)$")
 _P2P_CELLS = frozenset(("OK", "NS", "CNS", "GNS", "TNS", "DR", "U"))
+MESHES = ("volta", "pascal")
+"""A hybrid mesh: the links of one GPU go to some of the others only."""
 KNOWN_LINK_NUMBERS = frozenset((1, 2, 4, 6, 8, 12, 18))
 """Links between two GPUs that some healthy machine has: whole boards, 4-GPU meshes, bridges."""
 
@@ -112,7 +114,7 @@ def judge_topology(
     if len(topology.indexes) < 2:
         return found
     if topology.p2p:
-        return found + _judge_p2p(topology, context)
+        return found + _judge_p2p(topology, context, already)
     models = {index: _model_at(index, context) for index in topology.indexes}
     if all(model is None for model in models.values()):
         return found + _judge_unnamed(topology, context, model_text, already)
@@ -146,8 +148,7 @@ def _judge_named(topology, context: LinkContext, models, already) -> List[Findin
         others = [links for column, links in row.items() if column not in dead and column not in context.lost]
         if index in dead:
             found.append(_lost(index, context, "no NVLink to any other GPU", model))
-        elif model.architecture in ("volta", "pascal"):
-            # A hybrid mesh: the links of one GPU go to some of the others only.
+        elif model.architecture in MESHES:
             continue
         elif 0 in others:
             found.append(_lost(index, context, "not joined to every other GPU", model))
@@ -189,18 +190,20 @@ def _judge_unnamed(topology, context: LinkContext, model_text, already) -> List[
     return found
 
 
-def _judge_p2p(topology, context: LinkContext) -> List[Finding]:
+def _judge_p2p(topology, context: LinkContext, already: FrozenSet[int]) -> List[Finding]:
     found = []
+    # A pair is one finding's matter: where one of the two is named already, the other one has nothing.
+    silent = already | context.mig | context.lost
     for row in topology.indexes:
         model = _model_at(row, context)
-        if model is None or model.links == LINKS_NONE or row in context.mig:
+        if model is None or model.links != LINKS_BOARD or row in silent or model.architecture in MESHES:
             continue
         bad = [
             "GPU%d %s" % (column, topology.cells[(row, column)])
             for column in topology.indexes
-            if column != row and topology.cells.get((row, column)) not in ("OK", "X", None)
+            if column != row and column not in silent and topology.cells.get((row, column)) not in ("OK", "X", None)
         ]
-        if bad and model.links == LINKS_BOARD:
+        if bad:
             found.append(build_finding("p2p_unavailable", bad[0], "OK", _ref(row, context), detail=", ".join(bad[:3])))
     return found
 

@@ -19,6 +19,7 @@ from ._findings_catalog import XID_REMEDY_SOURCE, Entry, build_finding
 from ._health_policy import Policy
 from ._pci import normal_bus_id
 from ._xid_catalog import APP, BY_ACTION, BY_WORD, CRITICAL, INFO, REMEDIES, SXID_FATAL, SXID_HOST, WARNING, XIDS
+from ._xid_repeats import NEVER_ESCALATED, count_bursts
 
 RefOf = Callable[[Optional[str]], Mapping[str, Any]]
 
@@ -125,12 +126,14 @@ def judge_kernel_log(
     ref_of: RefOf,
     policy: Policy,
     acknowledged: Optional[Mapping[str, float]] = None,
+    earlier_boots: Optional[Mapping[Tuple[str, int], int]] = None,
 ) -> List[Finding]:
     """Findings of a kernel log. `ref_of(bus id or uuid)` names a GPU; `acknowledged` is {"*" or bus id: time}: events
-    up to that time are known to a person and are left out. An event without a time is never left out."""
+    up to that time are known to a person and are left out. An event without a time is never left out.
+    `earlier_boots` is {(bus id, Xid): boots before this one that had it}."""
     events = [event for event in log.events if not _is_acknowledged(event, acknowledged or {})]
     found: List[Finding] = []
-    found.extend(_judge_xids([event for event in events if event.kind == "xid"], ref_of, policy))
+    found.extend(_judge_xids([event for event in events if event.kind == "xid"], ref_of, policy, earlier_boots or {}))
     found.extend(_judge_sxids([event for event in events if event.kind == "sxid"]))
     off_bus = {event.bus_id for event in events if event.kind == "xid" and event.number == 79}
     for kind, finding_id in (
@@ -164,7 +167,9 @@ def _count(group: Sequence[KernelEvent]) -> str:
     return "%d time%s" % (len(group), "" if len(group) == 1 else "s")
 
 
-def _judge_xids(events: Sequence[KernelEvent], ref_of: RefOf, policy: Policy) -> List[Finding]:
+def _judge_xids(
+    events: Sequence[KernelEvent], ref_of: RefOf, policy: Policy, earlier_boots: Mapping[Tuple[str, int], int]
+) -> List[Finding]:
     found: List[Finding] = []
     groups = _grouped(events, lambda event: (event.bus_id, event.uuid, event.number))
     for (bus_id, uuid, number), group in groups.items():
@@ -193,6 +198,9 @@ def _judge_xids(events: Sequence[KernelEvent], ref_of: RefOf, policy: Policy) ->
         )
         if worst == APP:
             found.extend(_repeated(number, group, ref, policy))
+        elif worst != INFO and number not in NEVER_ESCALATED:
+            boots = earlier_boots.get((bus_id or "", number), 0) if worst == CRITICAL else 0
+            found.extend(_recurring(number, count_bursts(number, [event.time for event in group]), boots, ref, policy))
     return found
 
 
@@ -208,6 +216,26 @@ def _repeated(number: int, group: Sequence[KernelEvent], ref, policy: Policy) ->
         return []
     text = "Xid %d from %d processes" % (number, len(pids))
     return [build_finding("xid_repeated", len(pids), "below %d" % limit, ref, detail=text)]
+
+
+def _recurring(number: int, bursts: int, boots: int, ref, policy: Policy) -> List[Finding]:
+    limits = (policy.get("xid_bursts_max"), policy.get("xid_boots_max"))
+    if limits[0] is not None and bursts >= limits[0]:
+        observed, limit, text = bursts, limits[0], "Xid %d in %d bursts within a day" % (number, bursts)
+    elif limits[1] is not None and boots >= limits[1]:
+        observed, limit, text = boots, limits[1], "Xid %d also in %d earlier boots" % (number, boots)
+    else:
+        return []
+    return [build_finding("xid_recurring", observed, "below %d" % limit, ref, detail=text)]
+
+
+def critical_xids(log: KernelLog) -> Dict[Tuple[str, int], Optional[float]]:
+    """{(bus id, Xid): time of the last line} of the critical Xids of a log; None where the line has no time."""
+    return {
+        (event.bus_id, event.number): event.time
+        for event in log.events
+        if event.kind == "xid" and event.bus_id and xid_severity(event.number, event.text) == CRITICAL
+    }
 
 
 def _judge_sxids(events: Sequence[KernelEvent]) -> List[Finding]:

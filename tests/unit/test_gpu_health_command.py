@@ -136,11 +136,12 @@ def machine(tmp_path):
         kernel = ONE_KERNEL_LINE
         out, err = "", ""
         now = 1732000500.0
+        edit = ("", "")
 
         def start(self, command, **options):
             case = CASES / "dgx-h100-8"
             smi = re.escape(SMI)
-            text = (case / "smi-q.xml").read_text(encoding="utf-8")
+            text = (case / "smi-q.xml").read_text(encoding="utf-8").replace(*self.edit, 1)
             two = [(case / name).read_text().partition("GPU 2:")[0] for name in ("nvlink-s.txt", "nvlink-e.txt")]
             topo = "\tGPU0\tGPU1\nGPU0\t X \tNV18\nGPU1\tNV18\t X \n"
             host = ScriptedHost(
@@ -208,6 +209,52 @@ def test_nothing_is_written_unless_asked_for(machine, tmp_path):
     machine.start("check", store=True)
     stored = json.loads((tmp_path / "var/lib/gpufleet/health/earlier.json").read_text())
     assert stored["boot_id"] == "boot-1" and "Replay Errors" in stored["nvlink_errors"]
+
+
+def test_replays_are_judged_by_their_rate_since_the_stored_reading(machine, tmp_path):
+    uptime = tmp_path / "proc/uptime"
+    uptime.write_text("1000.00 1.00\n")
+    assert machine.start("check", store=True) == 0
+    uptime.write_text("1600.00 1.00\n")
+    # Gen5 x16: 1.92 a lane and minute, so 31 a minute, 310 in ten
+    machine.edit = ("<replay_counter>0<", "<replay_counter>310<")
+    assert machine.start("check") == 0
+    machine.edit = ("<replay_counter>0<", "<replay_counter>320<")
+    assert machine.start("check", json=True) == 1
+    assert [(item["id"], item["gpu"]["index"]) for item in json.loads(machine.out)["findings"]] == [
+        ("pcie_replay_rate", 0)
+    ]
+    (tmp_path / "proc/sys/kernel/random/boot_id").write_text("boot-2\n")
+    assert machine.start("check") == 0
+
+
+def test_xid_that_comes_back_after_two_reboots_is_no_matter_of_a_reset(machine, tmp_path):
+    boot = tmp_path / "proc/sys/kernel/random/boot_id"
+    line = "%d.0 node kernel: NVRM: Xid (PCI:0000:43:00): 79, pid=1, name=p, GPU has fallen off the bus.\n"
+    found = []
+    for number in range(4):
+        boot.write_text("boot-%d\n" % number)
+        machine.now = 1732000000.0 + number * 1000
+        machine.kernel = ONE_KERNEL_LINE + line % (machine.now - 10)
+        machine.start("check", store=True, json=True)
+        machine.start("check", store=True, json=True)
+        found.append([item["id"] for item in json.loads(machine.out)["findings"]])
+        if number == 2:
+            machine.start("ack", reason="the GPU was replaced")
+    recurring = ["xid_79", "xid_recurring"]
+    assert found == [["xid_79"], ["xid_79"], recurring, ["xid_79"]]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"boots": 3}', '{"boots": [{"xids": [[1], 2, ["a", "b", "c"]]}]}'])
+def test_damaged_memory_is_as_good_as_none(machine, tmp_path, text):
+    for name in ("xids.json", "earlier.json", "acknowledged.json"):
+        machine.write("/var/lib/gpufleet/health/" + name, text)
+    machine.kernel = ONE_KERNEL_LINE + "1732000400.0 node kernel: NVRM: Xid (PCI:0000:43:00): 79, pid=1, name=p, gone\n"
+    assert machine.start("check", store=True, json=True) == 2
+    assert [item["id"] for item in json.loads(machine.out)["findings"]] == ["xid_79"]
+    assert json.loads((tmp_path / "var/lib/gpufleet/health/xids.json").read_text())["boots"][-1] == {
+        "boot_id": "boot-1", "xids": [["00000000:43:00.0", 79, 1732000400.0]]
+    }
 
 
 def test_metrics_follow_the_text_format(machine):

@@ -47,6 +47,7 @@ def machine(root, answers=(), profile="dgx-h100-8", kernel=ONE_KERNEL_LINE):
         (SMI_RE + " nvlink -s$", (0, links[0])),
         (SMI_RE + " nvlink -e$", (0, links[1])),
         (SMI_RE + " topo -m$", (0, topology)),
+        (SMI_RE + " topo -p2p n$", (0, topology.replace("NV18", "OK"))),
         (SMI_RE + "$", (0, case(profile, "smi-table.txt"))),
         ("^journalctl -k", (0, kernel)),
         ("^systemctl show", (0, FABRIC_UP)),
@@ -71,12 +72,12 @@ def test_healthy_machine_is_asked_each_thing_once(tmp_path):
     found = look(host, expected_gpus=2)
     assert (found.verdict, ids(found)) == ("healthy", [])
     assert [line.replace(SMI, "smi").split(" --no-pager")[0] for line in host.asked] == [
-        "smi -q -x", "smi", "smi nvlink -s", "smi nvlink -e", "smi topo -m", "journalctl -k -b -q",
+        "smi -q -x", "smi", "smi nvlink -s", "smi nvlink -e", "smi topo -m", "smi topo -p2p n", "journalctl -k -b -q",
         "systemctl show nvidia-fabricmanager.service", "nv-fabricmanager --version",
     ]
 
 
-@pytest.mark.parametrize("hangs", [" -q -x$", " nvlink -s$", " nvlink -e$", " topo -m$", "$"])
+@pytest.mark.parametrize("hangs", [" -q -x$", " nvlink -s$", " nvlink -e$", " topo -m$", " topo -p2p n$", "$"])
 def test_tool_that_hangs_is_not_asked_again(tmp_path, hangs):
     bus(tmp_path)
     host = machine(tmp_path, [(SMI_RE + hangs, None)])
@@ -190,6 +191,83 @@ def test_ring_buffer_stands_in_for_a_journal_that_is_not_there(tmp_path):
     line = "[   12.5] NVRM: Xid (PCI:0000:43:00): 79, pid=1, GPU has fallen off the bus.\n"
     found = look(machine(tmp_path, [("^journalctl", (1, "")), ("^dmesg", (0, line))]))
     assert [(item["id"], item["gpu"]["index"]) for item in found.findings] == [("xid_79", 1)]
+
+
+def test_pairs_that_cannot_use_their_links_are_found(tmp_path):
+    bus(tmp_path, switches=4)
+    pairs = "\tGPU0\tGPU1\nGPU0\t X \tNS\nGPU1\tNS\t X \n"
+    found = look(machine(tmp_path, [(SMI_RE + " topo -p2p n$", (0, pairs))]))
+    assert [(item["id"], item["gpu"]["index"]) for item in found.findings] == [
+        ("p2p_unavailable", 0), ("p2p_unavailable", 1)
+    ]
+    assert "p2p" in found.covered
+
+
+@pytest.mark.parametrize(
+    "answers, expected",
+    [
+        ([("^systemctl show", (0, FABRIC_UP.replace("=active", "=failed")))], "fabric_manager_not_running"),
+        ([(SMI_RE + " -q -x$", (0, "IN PROGRESS"))], "fabric_not_completed"),
+    ],
+)
+def test_pairs_are_silent_while_the_fabric_is_down(tmp_path, answers, expected):
+    bus(tmp_path, switches=4)
+    waiting = case("dgx-h100-8", "smi-q.xml").replace("<state>Completed", "<state>In Progress")
+    answers = [(line, (rc, waiting if text == "IN PROGRESS" else text)) for line, (rc, text) in answers]
+    pairs = "\tGPU0\tGPU1\nGPU0\t X \tNS\nGPU1\tNS\t X \n"
+    found = look(machine(tmp_path, [*answers, (SMI_RE + " topo -p2p n$", (0, pairs))]))
+    assert set(ids(found)) == {expected}
+
+
+def test_tool_that_does_not_know_the_question_about_pairs_leaves_it_open(tmp_path):
+    bus(tmp_path)
+    found = look(machine(tmp_path, [(SMI_RE + " topo -p2p n$", (2, "Invalid combination of input arguments.\n"))]))
+    assert (found.verdict, ids(found)) == ("healthy", []) and "p2p" not in found.covered
+
+
+def test_mesh_of_volta_is_not_asked_for_every_pair(tmp_path):
+    bus(tmp_path, device="0x1db1")
+    text = case("dgx-h100-8", "smi-q.xml").replace("NVIDIA H100 80GB HBM3", "Tesla V100-SXM2-16GB")
+    host = machine(tmp_path, [(SMI_RE + " -q -x$", (0, text))])
+    look(host)
+    assert SMI + " topo -m" in host.asked and SMI + " topo -p2p n" not in host.asked
+
+
+# nvlsm: None where its program is not there, else the exit status of pgrep
+@pytest.mark.parametrize(
+    "nvlsm, manager, expected",
+    [
+        (0, "active", []),
+        (1, "active", ["nvlsm_not_running"]),
+        (None, "active", ["nvlsm_missing"]),
+        (1, "failed", ["fabric_manager_not_running"]),
+        (None, "failed", ["fabric_manager_not_running", "nvlsm_missing"]),
+    ],
+)
+def test_subnet_manager_of_nvlink_5_is_looked_for(tmp_path, nvlsm, manager, expected):
+    for number in range(8):
+        folder = tmp_path / ("sys/bus/pci/devices/0000:%d0:00.0" % number)
+        folder.mkdir(parents=True)
+        for name, text in {"vendor": "0x10de", "device": "0x2901", "class": "0x030200", "numa_node": "0"}.items():
+            (folder / name).write_text(text + "\n")
+    if nvlsm is not None:
+        (tmp_path / "opt/nvidia/nvlsm/sbin").mkdir(parents=True)
+        (tmp_path / "opt/nvidia/nvlsm/sbin/nvlsm").write_text("")
+    host = ScriptedHost(str(tmp_path), [
+        ("^systemctl show", (0, FABRIC_UP.replace("=active", "=" + manager))),
+        ("^nv-fabricmanager", (0, "Fabric Manager version is : 580.178.04")), ("^journalctl", (0, ONE_KERNEL_LINE)),
+        ("^pgrep -x nvlsm$", (nvlsm, "")),
+    ])
+    found = judge(observe(host, Questions(SMI, 1.0, sources=("fabric_manager",))))
+    fabric = [item["id"] for item in found.findings if item["id"].startswith(("nvlsm_", "fabric_"))]
+    assert fabric == expected
+
+
+def test_subnet_manager_is_no_matter_of_earlier_switches(tmp_path):
+    bus(tmp_path, switches=4)
+    host = machine(tmp_path)
+    look(host)
+    assert not [line for line in host.asked if "pgrep" in line]
 
 
 # -- the modules' common part ----------------------------------------------------------------------------------------

@@ -113,7 +113,19 @@ def test_no_matrix_is_unreadable(text):
         (full(2, "OK"), "H100", []),
         (full(2, "NS"), "H100", [("p2p_unavailable", 0), ("p2p_unavailable", 1)]),
         (full(2, "CNS"), "L4", []),
+        (full(2, "NS"), "Tesla V100-SXM2-16GB", []),
     ],
 )
 def test_peer_to_peer_matrix(cells, model, expected):
     assert judged(matrix(cells), model) == expected
+
+
+def test_a_pair_is_silent_where_one_of_the_two_is_named_already():
+    cells = full(4, "OK")
+    for other in range(3):
+        cells[3][other] = cells[other][3] = "GNS"
+    text = matrix(cells)
+    assert judged(text, "H100") == [("p2p_unavailable", number) for number in range(4)]
+    found = judge_topology(parse_topology(text), LinkContext(hint=model_of_name("H100")), "H100", frozenset({3}))
+    assert found == []
+    assert judged(text, "H100", mig=frozenset({3})) == judged(text, "H100", lost=frozenset({3})) == []
