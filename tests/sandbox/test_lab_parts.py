@@ -18,7 +18,7 @@ from typing import Any, Callable, Dict, Iterator, List
 
 import pytest
 
-from gpulab import cache, cli, hosts, images, inotify, inventory, podman, process, remains, simulator, ssh
+from gpulab import cache, cli, hosts, images, inotify, inventory, podman, process, remains, simulator, ssh, systems
 from gpulab.cache import SANDBOX
 from gpulab.errors import Interrupted, LabError, UsageError
 
@@ -195,10 +195,134 @@ def test_a_digest_keeps_texts_apart_and_ignores_compiled_files(tree: Path):
     assert cache.digest_of(tree) == before
 
 
+IMAGES: List[Any] = [
+    # image, suite it is made from, stand-in, and with a mirror of Ubuntu's archive
+    ("debian12", "bookworm", False, "bookworm"),
+    ("debian13", "trixie", False, "trixie"),
+    ("ubuntu2004", "bullseye", True, "focal"),
+    ("ubuntu2204", "bookworm", True, "jammy"),
+    ("ubuntu2404", "bookworm", True, "noble"),
+    ("ubuntu2604", "trixie", True, "resolute"),
+]
+
+
+@pytest.mark.parametrize(("image", "suite", "stand_in", "genuine_suite"), IMAGES)
+def test_an_image_is_made_from_the_release_it_is_or_stands_for(
+    image: str, suite: str, stand_in: bool, genuine_suite: str
+):
+    system = systems.system_of(image)
+    assert (system.base.suite, system.base.vendor, system.stand_in) == (suite, "Debian", stand_in)
+    genuine = systems.system_of(image, ubuntu_mirror="http://mirror.lan/ubuntu")
+    assert (genuine.base.suite, genuine.stand_in) == (genuine_suite, False)
+    assert (images.SOURCES / image).is_dir() == stand_in
+
+
+@pytest.mark.parametrize("image", [row[0] for row in IMAGES if row[2]])
+def test_a_stand_in_carries_the_identity_that_its_name_says(image: str):
+    identity = (images.SOURCES / image / "usr/lib/os-release").read_text()
+    release = dict(line.replace('"', "").split("=", 1) for line in identity.splitlines())
+    older = (images.SOURCES / image / "etc/lsb-release").read_text()
+    assert image == release["ID"] + release["VERSION_ID"].replace(".", "")
+    assert release["VERSION_CODENAME"] == systems.system_of(image, "http://mirror.lan/ubuntu").base.suite
+    assert "stand-in" in release["PRETTY_NAME"]
+    assert f"DISTRIB_RELEASE={release['VERSION_ID']}\nDISTRIB_CODENAME={release['VERSION_CODENAME']}\n" in older
+
+
 def test_images_that_can_be_built_are_named_when_another_is_asked_for():
-    assert {"debian12", "ubuntu2204", "ubuntu2404"} <= set(images.known_images())
-    with pytest.raises(UsageError, match=r"unknown sandbox_image centos9; known: debian12, ubuntu2204"):
+    assert images.known_images() == [row[0] for row in IMAGES]
+    with pytest.raises(UsageError, match=r"unknown sandbox_image centos9; known: debian12, debian13, ubuntu2004"):
         images.check_known(["debian12", "centos9"])
+
+
+@pytest.mark.parametrize(("suite", "components"), [
+    ("bullseye", "main contrib non-free"),
+    ("bookworm", "main contrib non-free non-free-firmware"),
+    ("trixie", "main contrib non-free non-free-firmware"),
+])
+def test_debians_own_driver_is_within_reach(suite: str, components: str):
+    assert systems.debian(suite).components == components
+
+
+class FakeRepositories:
+    """No packages and no indexes: what an image is named by is the business of these tests, not what is in it."""
+
+    root, server = Path("/nonexistent"), Path("/nonexistent/server.py")
+
+    def image_debs(self, _image: str) -> List[Path]:
+        return []
+
+    def archive_digest(self) -> str:
+        return "archive"
+
+
+@pytest.fixture
+def builds(monkeypatch: pytest.MonkeyPatch) -> List[str]:
+    """Names of the images that would be built, in order."""
+    built: List[str] = []
+    monkeypatch.setattr(images, "_have", lambda reference: False)
+    monkeypatch.setattr(images, "_build_base", lambda bootstrap, reference: built.append(bootstrap.base.name))
+    monkeypatch.setattr(images, "_build_image", lambda system, *_: built.append(f"{system.image} {system.base.name}"))
+    return built
+
+
+@pytest.mark.parametrize(("wanted", "expected"), [
+    (["debian12", "ubuntu2404"], ["base-bookworm", "debian12 base-bookworm", "ubuntu2404 base-bookworm"]),
+    (["ubuntu2604"], ["base-bookworm", "base-trixie", "ubuntu2604 base-trixie"]),
+    (["ubuntu2004"], ["base-bookworm", "base-bullseye", "ubuntu2004 base-bullseye"]),
+    ([], ["base-bookworm"]),
+])
+def test_only_what_an_inventory_asks_for_is_built_and_the_repository_servers_base(
+    builds: List[str], wanted: List[str], expected: List[str]
+):
+    references = images.ensure_images(wanted, FakeRepositories())  # type: ignore[arg-type]
+    assert builds == expected
+    assert references["base"] == references["base-bookworm"]
+
+
+def test_with_a_mirror_of_ubuntus_archive_the_same_name_is_the_genuine_system(
+    builds: List[str], monkeypatch: pytest.MonkeyPatch
+):
+    stand_in = images.ensure_images(["ubuntu2204"], FakeRepositories())["ubuntu2204"]  # type: ignore[arg-type]
+    monkeypatch.setenv("GPUFLEET_UBUNTU_MIRROR", "http://mirror.lan/ubuntu")
+    genuine = images.ensure_images(["ubuntu2204"], FakeRepositories())["ubuntu2204"]  # type: ignore[arg-type]
+    assert builds[-2:] == ["base-jammy", "ubuntu2204 base-jammy"]
+    assert genuine != stand_in
+
+
+def bootstrap_command(base: systems.Base) -> List[str]:
+    return images._mmdebstrap(images._bootstrap(base), Path("/x/base.tar"))
+
+
+def test_a_genuine_ubuntu_is_bootstrapped_from_the_named_mirror_with_ubuntus_keys(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("GPUFLEET_UBUNTU_MIRROR", "http://mirror.lan/ubuntu")
+    command = bootstrap_command(systems.system_of("ubuntu2404", "http://mirror.lan/ubuntu").base)
+    components = "main restricted universe multiverse"
+    assert command[-5:] == ["noble", "/x/base.tar"] + [
+        f"deb http://mirror.lan/ubuntu noble{pocket} {components}" for pocket in ("", "-updates", "-security")
+    ]
+    assert "--keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg" in command
+    assert "--components=main,restricted,universe,multiverse" in command
+
+
+def test_without_ubuntus_keys_a_genuine_ubuntu_is_refused_and_the_package_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setattr(images, "UBUNTU_KEYRING", tmp_path / "missing.gpg")
+    base = systems.system_of("ubuntu2404", "http://mirror.lan/ubuntu").base
+    with pytest.raises(LabError, match="install ubuntu-keyring"):
+        images._build_base(images._bootstrap(base), "localhost/x:1")
+
+
+@pytest.mark.parametrize(("suite", "merged"), [("bullseye", True), ("bookworm", False), ("trixie", False)])
+def test_a_base_has_one_lib_and_one_bin_as_an_installed_system_has(suite: str, merged: bool):
+    """From bookworm on that is so without asking; in bullseye packages of /usr/lib/modules would miss /lib/modules."""
+    assert ("--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr" in bootstrap_command(systems.debian(suite))) == merged
+
+
+def test_images_are_removed_before_the_bases_they_are_layers_on():
+    found = ["p/base-trixie:1", "p/debian13:1", "p/base-bookworm:2", "p/ubuntu2604:3"]
+    assert systems.references_first(found, "p") == [
+        "p/debian13:1", "p/ubuntu2604:3", "p/base-bookworm:2", "p/base-trixie:1"]
 
 
 def test_profiles_and_faults_that_exist_are_named_when_another_is_asked_for():
@@ -211,38 +335,59 @@ def test_profiles_and_faults_that_exist_are_named_when_another_is_asked_for():
 TARGETS = """\
 http://mirror.lan/debian/ bookworm Debian
 http://mirror.lan/debian/ bookworm-updates Debian
+http://mirror.lan/debian/ bookworm-backports Debian
 http://mirror.lan/security/ bookworm-security Debian
 http://vendor.lan/apt/ bookworm Vendor
 """
+MODERN = "main contrib non-free non-free-firmware"
 SOURCES_ROWS: List[Any] = [
     pytest.param(
+        "bookworm",
         TARGETS,
         [
-            "deb http://mirror.lan/debian/ bookworm main contrib non-free non-free-firmware",
-            "deb http://mirror.lan/debian/ bookworm-updates main contrib non-free non-free-firmware",
-            "deb http://mirror.lan/security/ bookworm-security main contrib non-free non-free-firmware",
+            f"deb http://mirror.lan/debian/ bookworm {MODERN}",
+            f"deb http://mirror.lan/debian/ bookworm-updates {MODERN}",
+            f"deb http://mirror.lan/security/ bookworm-security {MODERN}",
         ],
         id="a Debian machine with a mirror",
     ),
-    pytest.param("http://archive.lan/ubuntu/ noble Ubuntu\n", [], id="an Ubuntu machine: mmdebstrap's default"),
-    pytest.param("http://mirror.lan/debian/ trixie Debian\n", [], id="another release: mmdebstrap's default"),
-    pytest.param("file:/srv/debian/ bookworm Debian\n", [], id="a local folder is not reachable from a host"),
+    pytest.param(
+        "trixie",
+        TARGETS,
+        [
+            f"deb http://mirror.lan/debian/ trixie {MODERN}",
+            f"deb http://mirror.lan/debian/ trixie-updates {MODERN}",
+            f"deb http://mirror.lan/security/ trixie-security {MODERN}",
+        ],
+        id="another release is at the same addresses",
+    ),
+    pytest.param(
+        "bullseye",
+        "http://mirror.lan/debian/ trixie Debian\n",
+        ["deb http://mirror.lan/debian/ bullseye main contrib non-free"],
+        id="no security suite, and the components of an older release",
+    ),
+    pytest.param("bookworm", "http://archive.lan/ubuntu/ noble Ubuntu\n", [], id="an Ubuntu machine: the default"),
+    pytest.param("bookworm", "http://mirror.lan/security/ bookworm-security Debian\n", [], id="security alone"),
+    pytest.param("bookworm", "file:/srv/debian/ bookworm Debian\n", [], id="a folder is not reachable from a host"),
 ]
 
 
-@pytest.mark.parametrize(("targets", "expected"), SOURCES_ROWS)
+@pytest.mark.parametrize(("suite", "targets", "expected"), SOURCES_ROWS)
 def test_the_archive_of_the_images_is_the_one_this_machine_uses(
-    monkeypatch: pytest.MonkeyPatch, targets: str, expected: List[str]
+    monkeypatch: pytest.MonkeyPatch, suite: str, targets: str, expected: List[str]
 ):
     answer = process.Completed(argv=[], rc=0, stdout=targets, stderr="")
     monkeypatch.setattr(images, "run", lambda argv, **_: answer)
     monkeypatch.setattr(images.shutil, "which", lambda _: "/usr/bin/apt-get")
-    assert images._sources() == expected
+    assert images._sources(systems.debian(suite)) == expected
 
 
 def test_a_mirror_named_in_the_environment_wins(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("GPUFLEET_DEBIAN_MIRROR", "http://mirror.lan/debian")
-    assert [line.split()[1] for line in images._sources()] == ["http://mirror.lan/debian"] * 2
+    sources = images._sources(systems.debian("trixie"))
+    assert [line.split()[1:3] for line in sources] == [
+        ["http://mirror.lan/debian", "trixie"], ["http://mirror.lan/debian", "trixie-updates"]]
 
 
 # --- ssh -----------------------------------------------------------------------------------------------------------

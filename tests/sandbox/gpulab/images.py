@@ -1,11 +1,12 @@
 # Copyright (c) 2026 The gpufleet authors
 # GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Building the images of the hosts: one bootstrapped base, a small layer for each distribution on top.
+"""Building the images of the hosts: a bootstrapped base for each release, a small layer for each image on top.
 
-The base is made by mmdebstrap from the archive that this machine's own apt uses when it is a Debian one, otherwise from
-mmdebstrap's default mirror. `debian12` is that, genuine; the `ubuntu*` images are stand-ins (see images/setup.sh).
-An image's tag is a hash of its inputs: a changed input is a new image. Superseded ones that nothing uses are removed.
+A base is made by mmdebstrap, from the archive that this machine's own apt uses where it is one of Debian's, otherwise
+from mmdebstrap's default mirror. systems.py says which base an image has, images/setup.sh what makes it one.
+Only what an inventory asks for is built. An image's tag is a hash of its inputs: a changed input is a new image.
+Superseded ones that nothing uses are removed.
 """
 
 from __future__ import annotations
@@ -15,20 +16,37 @@ import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, Iterable, List, Sequence
+from typing import Dict, Iterable, List, Optional, Sequence
 
 from .cache import SANDBOX, cache_dir, digest_of, lock
-from .errors import UsageError
+from .errors import LabError
 from .podman import IMAGE_LABEL, podman, podman_argv, run_options
 from .process import run
 from .repo import Repositories
+from .systems import (
+    REPOSITORY_SUITE,
+    Base,
+    System,
+    bases_of,
+    check_known,
+    debian,
+    known_images,
+    references_first,
+    system_of,
+)
+
+__all__ = ["check_known", "ensure_images", "known_images", "prune"]
 
 PREFIX = "localhost/gpulab"
 CACHE_LABEL = "gpufleet.cache"
-SUITE = "bookworm"
-COMPONENTS = "main contrib non-free non-free-firmware"
 SOURCES = SANDBOX / "images"
-MIRROR_VARIABLE = "GPUFLEET_DEBIAN_MIRROR"
+DEBIAN_MIRROR_VARIABLE = "GPUFLEET_DEBIAN_MIRROR"
+UBUNTU_MIRROR_VARIABLE = "GPUFLEET_UBUNTU_MIRROR"
+UBUNTU_KEYRING = Path("/usr/share/keyrings/ubuntu-archive-keyring.gpg")
+MERGED_USR_HOOK = "/usr/share/mmdebstrap/hooks/merged-usr"
+MERGED_BY_HOOK = ("bullseye", "focal")
+"""Suites whose minimal system still has /bin and /lib apart, which an installed Ubuntu of that age has not."""
+
 BUILD_TIMEOUT_S = 1800.0
 IMPORT_TIMEOUT_S = 600.0
 
@@ -42,37 +60,27 @@ APT_SETTINGS = (
 """What this machine's apt needs to reach its archive, the hosts need as well."""
 
 
-def known_images() -> List[str]:
-    """The names that `sandbox_image` may have."""
-    return ["debian12", *sorted(path.name for path in SOURCES.glob("ubuntu*") if path.is_dir())]
-
-
-def check_known(wanted: Iterable[str]) -> None:
-    """Refuse an image that cannot be built, naming those that can."""
-    unknown = sorted(set(wanted) - set(known_images()))
-    if unknown:
-        raise UsageError(f"unknown sandbox_image {', '.join(unknown)}; known: {', '.join(known_images())}")
-
-
 def ensure_images(wanted: Iterable[str], repositories: Repositories) -> Dict[str, str]:
-    """Build what is missing and return {image name: reference}; `base` is always among them."""
-    bootstrap = _bootstrap()
-    references = {"base": f"{PREFIX}/base:{bootstrap.digest()}"}
+    """Build what is missing and return {image name: reference}; `base`, the repository server's, is always there."""
+    systems = [system_of(image, os.environ.get(UBUNTU_MIRROR_VARIABLE, "")) for image in sorted(set(wanted))]
+    references: Dict[str, str] = {}
     with lock("images"):
-        if not _have(references["base"]):
-            _say("building image base (about a minute)")
-            _build_base(bootstrap, references["base"])
-        for image in sorted(set(wanted)):
-            debs = repositories.image_debs(image)
-            stand_in = (SOURCES / image).is_dir()
-            inputs = [references["base"], SOURCES / "setup.sh", SOURCES / "common", *debs]
-            if stand_in:
-                inputs += [SOURCES / image, repositories.archive_digest()]
-            references[image] = f"{PREFIX}/{image}:{digest_of(image, *inputs)}"
-            if not _have(references[image]):
-                _say(f"building image {image}")
-                _build_image(image, references, debs, repositories if stand_in else None)
-    return references
+        for name, base in bases_of(systems).items():
+            bootstrap = _bootstrap(base)
+            references[name] = f"{PREFIX}/{name}:{bootstrap.digest()}"
+            if not _have(references[name]):
+                _say(f"building image {name} (about a minute)")
+                _build_base(bootstrap, references[name])
+        for system in systems:
+            debs = repositories.image_debs(system.image) if system.stand_in else []
+            inputs = [references[system.base.name], SOURCES / "setup.sh", SOURCES / "common", *debs]
+            if system.stand_in:
+                inputs += [SOURCES / system.image, repositories.archive_digest()]
+            references[system.image] = f"{PREFIX}/{system.image}:{digest_of(system.image, *inputs)}"
+            if not _have(references[system.image]):
+                _say(f"building image {system.image}")
+                _build_image(system, references, debs, repositories if system.stand_in else None)
+    return {**references, "base": references[debian(REPOSITORY_SUITE).name]}
 
 
 def prune(references: Dict[str, str]) -> None:
@@ -80,51 +88,46 @@ def prune(references: Dict[str, str]) -> None:
     label = f"{CACHE_LABEL}={cache_dir()}"
     done = podman("images", "--filter", f"label={label}", "--format", "{{.Repository}}:{{.Tag}}")
     current = set(references.values())
-    superseded = []
-    for reference in done.stdout.split():
-        image = reference.removeprefix(f"{PREFIX}/").partition(":")[0]
-        if reference.startswith(f"{PREFIX}/") and image in references and reference not in current:
-            superseded.append(reference)
-    for reference in sorted(superseded, key=lambda reference: reference.startswith(f"{PREFIX}/base:")):
+    in_use = {reference.rpartition(":")[0] for reference in current}
+    found = done.stdout.split()
+    superseded = [one for one in found if one.rpartition(":")[0] in in_use and one not in current]
+    for reference in references_first(superseded, PREFIX):
         podman("rmi", reference, check=False)
 
 
 @dataclass(frozen=True)
 class _Bootstrap:
-    """The inputs of the base image: packages, where they come from (empty: mmdebstrap's default), apt settings."""
+    """The inputs of a base: packages, where they come from (empty: mmdebstrap's default), apt settings."""
 
+    base: Base
     packages: Sequence[str]
     sources: Sequence[str]
     apt_settings: Sequence[str]
 
     def digest(self) -> str:
-        return digest_of(SUITE, COMPONENTS, *self.packages, "sources", *self.sources, "apt", *self.apt_settings)
+        texts = [self.base.suite, self.base.components, *self.packages]
+        if self.base.suite in MERGED_BY_HOOK:
+            texts.append(MERGED_USR_HOOK)
+        return digest_of(*texts, "sources", *self.sources, "apt", *self.apt_settings)
 
 
-def _bootstrap() -> _Bootstrap:
+def _bootstrap(base: Base) -> _Bootstrap:
     lines = (SOURCES / "base.packages").read_text(encoding="utf-8").splitlines()
     packages = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
-    return _Bootstrap(packages=packages, sources=_sources(), apt_settings=_apt_settings())
+    return _Bootstrap(base=base, packages=packages, sources=_sources(base), apt_settings=_apt_settings())
 
 
-def _sources() -> List[str]:
-    """Lines of sources.list for the archive this machine itself is configured to use, if it offers the suite."""
-    mirror = os.environ.get(MIRROR_VARIABLE)
+def _sources(base: Base) -> List[str]:
+    """Lines of sources.list: the mirror that the environment names, or the archive that this machine itself uses."""
+    variable = UBUNTU_MIRROR_VARIABLE if base.vendor == "Ubuntu" else DEBIAN_MIRROR_VARIABLE
+    mirror = os.environ.get(variable)
     if mirror:
-        return [f"deb {mirror} {suite} {COMPONENTS}" for suite in (SUITE, f"{SUITE}-updates")]
+        return base.mirror_sources(mirror)
     if shutil.which("apt-get") is None:
         return []
     line = "$(REPO_URI) $(CODENAME) $(ORIGIN)"
     done = run(["apt-get", "indextargets", "--format", line, "Created-By: Packages"], check=False)
-    found = {}
-    for entry in done.stdout.splitlines():
-        fields = entry.split()
-        if len(fields) == 3 and fields[2] == "Debian" and fields[0].startswith(("http:", "https:")):
-            found.setdefault(fields[1], fields[0])
-    if SUITE not in found:
-        return []
-    wanted = (SUITE, f"{SUITE}-updates", f"{SUITE}-security")
-    return [f"deb {found[suite]} {suite} {COMPONENTS}" for suite in wanted if suite in found]
+    return base.machine_sources(done.stdout)
 
 
 def _apt_settings() -> List[str]:
@@ -138,24 +141,36 @@ def _apt_settings() -> List[str]:
 
 
 def _build_base(bootstrap: _Bootstrap, reference: str) -> None:
-    log = _fresh_log("base")
+    base = bootstrap.base
+    if base.vendor == "Ubuntu" and not UBUNTU_KEYRING.exists():
+        raise LabError(f"{base.name}: {UBUNTU_KEYRING} is missing; install ubuntu-keyring (or ubuntu-archive-keyring)")
+    log = _fresh_log(base.name)
     with tempfile.TemporaryDirectory(prefix="base-", dir=cache_dir()) as folder:
         archive = Path(folder) / "base.tar"
-        command = ["mmdebstrap", "--variant=minbase", "--format=tar", f"--include={','.join(bootstrap.packages)}"]
-        command += [f"--components={COMPONENTS.replace(' ', ',')}"]
-        # The package lists stay: without them check mode on a fresh host would see no package at all.
-        command += ["--skip=cleanup/apt/lists"]
-        command += [f"--aptopt={setting}" for setting in ('Acquire::Languages "none";', *bootstrap.apt_settings)]
-        command += [f"--dpkgopt=path-exclude=/usr/share/{what}/*" for what in ("doc", "man", "locale", "info")]
-        run([*command, SUITE, str(archive), *bootstrap.sources], timeout_s=BUILD_TIMEOUT_S, log=log)
-        podman("import", *_changes("base"), str(archive), reference, timeout_s=IMPORT_TIMEOUT_S)
+        run(_mmdebstrap(bootstrap, archive), timeout_s=BUILD_TIMEOUT_S, log=log)
+        podman("import", *_changes(base.name), str(archive), reference, timeout_s=IMPORT_TIMEOUT_S)
+
+
+def _mmdebstrap(bootstrap: _Bootstrap, archive: Path) -> List[str]:
+    """The command that bootstraps a base into a tar file."""
+    command = ["mmdebstrap", "--variant=minbase", "--format=tar", f"--include={','.join(bootstrap.packages)}"]
+    command += [f"--components={bootstrap.base.components.replace(' ', ',')}"]
+    # The package lists stay: without them check mode on a fresh host would see no package at all.
+    command += ["--skip=cleanup/apt/lists"]
+    if bootstrap.base.suite in MERGED_BY_HOOK:
+        command += [f"--hook-dir={MERGED_USR_HOOK}"]
+    if bootstrap.base.vendor == "Ubuntu":
+        command += [f"--keyring={UBUNTU_KEYRING}"]
+    command += [f"--aptopt={setting}" for setting in ('Acquire::Languages "none";', *bootstrap.apt_settings)]
+    command += [f"--dpkgopt=path-exclude=/usr/share/{what}/*" for what in ("doc", "man", "locale", "info")]
+    return [*command, bootstrap.base.suite, str(archive), *bootstrap.sources]
 
 
 def _build_image(
-    image: str, references: Dict[str, str], debs: Sequence[Path], repositories: "Repositories | None"
+    system: System, references: Dict[str, str], debs: Sequence[Path], repositories: Optional[Repositories]
 ) -> None:
+    image, kind = system.image, "stand-in" if system.stand_in else "genuine"
     log = _fresh_log(image)
-    reference = references[image]
     container = f"gpulab-build-{image}"
     with tempfile.TemporaryDirectory(prefix=f"{image}-", dir=cache_dir()) as folder:
         for deb in debs:
@@ -169,9 +184,10 @@ def _build_image(
         # One left behind by a `lab` that was killed; the lock makes sure that nobody is using it.
         podman("rm", "--force", "--ignore", container)
         try:
-            command = podman_argv(*arguments, references["base"], "/mnt/setup.sh", image)
+            command = podman_argv(*arguments, references[system.base.name], "/mnt/setup.sh", image, kind)
             run(command, timeout_s=BUILD_TIMEOUT_S, log=log)
-            podman("commit", "--quiet", *_changes(image), container, reference, timeout_s=IMPORT_TIMEOUT_S)
+            changes = _changes(image)
+            podman("commit", "--quiet", *changes, container, references[image], timeout_s=IMPORT_TIMEOUT_S)
         finally:
             podman("rm", "--force", "--ignore", container, check=False)
 
