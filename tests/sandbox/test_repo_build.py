@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 import yaml
 
 from gpurepo import RepoTree, build
+from gpurepo.deb import pack
 from gpurepo.keys import ensure_key
 from gpurepo.manifest import HERE, LOADER, load, parse
 from gpurepo.packages import Expander, Package, archive_packages, nvidia_packages
@@ -233,3 +235,33 @@ def test_a_build_that_fails_leaves_no_tree(small, cache, monkeypatch):
 def test_secret_keys_are_readable_by_their_owner_only(small, cache):
     build(cache, small())
     assert {path.stat().st_mode & 0o777 for path in (cache / "keys").glob("*.secret.asc")} == {0o600}
+
+
+# --- packages ------------------------------------------------------------------------------------------------------
+
+
+def test_the_real_dpkg_reads_a_package_that_was_packed_here(tmp_path):
+    path = tmp_path / "x.deb"
+    control = b"Package: x\nVersion: 1\nArchitecture: all\nMaintainer: n <n@n>\nDescription: d\n"
+    files = [("usr/bin/x", b"odd", 0o755), ("etc/x.conf", b"a\n", 0o644), ("usr/share/x" + "y" * 100, b"", 0o600)]
+    path.write_bytes(pack([("control", control, 0o644)], files, [("usr/bin/y", "x")]))
+
+    def dpkg_deb(*arguments: str) -> str:
+        return subprocess.run(["dpkg-deb", *arguments], check=True, capture_output=True, text=True).stdout
+
+    assert dpkg_deb("--field", str(path), "Package", "Version") == "Package: x\nVersion: 1\n"
+    listed = [(line.split()[0], line.split()[1], line.split(maxsplit=5)[5])
+              for line in dpkg_deb("--contents", str(path)).splitlines()]
+    assert listed == [
+        ("drwxr-xr-x", "root/root", "./"),
+        ("drwxr-xr-x", "root/root", "./etc/"),
+        ("-rw-r--r--", "root/root", "./etc/x.conf"),
+        ("drwxr-xr-x", "root/root", "./usr/"),
+        ("drwxr-xr-x", "root/root", "./usr/bin/"),
+        ("-rwxr-xr-x", "root/root", "./usr/bin/x"),
+        ("lrwxrwxrwx", "root/root", "./usr/bin/y -> x"),
+        ("drwxr-xr-x", "root/root", "./usr/share/"),
+        ("-rw-------", "root/root", "./usr/share/x" + "y" * 100),
+    ]
+    dpkg_deb("--extract", str(path), str(tmp_path / "out"))
+    assert (tmp_path / "out/usr/bin/y").read_bytes() == b"odd"
