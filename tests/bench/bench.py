@@ -30,7 +30,9 @@ MAX_SITE_RATIO = 8.0
 MAX_HEALTH_RATIO = 1.3
 MAX_JUDGE_MS = 50.0
 
-SAME_COMMANDS = "nvidia-smi -q -x; nvidia-smi nvlink -s; nvidia-smi nvlink -e; nvidia-smi topo -m"
+QUESTIONS = ("-q -x", "", "nvlink -s", "nvlink -e", "topo -m", "topo -p2p n")
+"""What the judgement of a healthy NVSwitch board asks nvidia-smi, each once (tests/unit/test_observe_health.py)."""
+SAME_COMMANDS = "; ".join(("nvidia-smi " + arguments).strip() for arguments in QUESTIONS)
 
 COMMON = """\
 ---
