@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cmp_to_key
-from typing import Dict, FrozenSet, Iterable, List, Mapping, Optional, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Tuple
 
 QUERY_FORMAT = (
     "${Package}\\t${Architecture}\\t${Version}\\t${db:Status-Want}\\t${db:Status-Status}\\t${db:Status-Eflag}\\n"
@@ -84,11 +84,6 @@ def parse_query(text: str) -> Dict[str, Package]:
     return packages
 
 
-def parse_holds(text: str) -> FrozenSet[str]:
-    """Names from `apt-mark showhold`, without an architecture."""
-    return frozenset(line.strip().split(":")[0] for line in text.splitlines() if line.strip())
-
-
 def parse_policy(text: str) -> Dict[str, Policy]:
     """Answers of `apt-cache policy NAME…` (C locale) by name; a name that apt does not know is absent."""
     answers: Dict[str, Policy] = {}
@@ -143,10 +138,6 @@ def split_version(version: str) -> Tuple[int, str, str]:
         epoch_text, rest = "0", version
     upstream, dash, revision = rest.rpartition("-")
     return int(epoch_text), (upstream if dash else rest), (revision if dash else "")
-
-
-def upstream_version(version: str) -> str:
-    return split_version(version)[1]
 
 
 def compare_versions(left: str, right: str) -> int:

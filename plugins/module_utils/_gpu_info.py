@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Optional
 
 from ._health import gpu_row
 from ._host import Host
@@ -79,7 +79,3 @@ def _driver(driver: DriverState, reading: Optional[SmiReading]) -> Dict[str, Any
         "cuda_version": reading.cuda_version if reading else None,
         "nouveau_loaded": driver.nouveau_loaded,
     }
-
-
-def names_of(gpus: List[Dict[str, Any]]) -> List[str]:
-    return sorted({gpu["name"] or gpu["model"] or "unknown" for gpu in gpus})

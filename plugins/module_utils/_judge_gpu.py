@@ -9,7 +9,7 @@ from typing import Iterable, List, Mapping, Sequence, Tuple
 
 from ._findings import Finding
 from ._findings_catalog import build_finding
-from ._gpu_models import is_datacenter, is_virtual, model_of_name
+from ._gpu_models import is_datacenter, model_of_name
 from ._health_policy import Policy
 from ._smi_fields import BY_NAME, LOST, RESET_REQUIRED, SENSOR, UNKNOWN_ERROR, VITAL
 from ._smi_reading import GpuReading, malformed_fields
@@ -318,7 +318,3 @@ def _fabric(gpu: GpuReading) -> List[Finding]:
         return []
     text = ", ".join(worse + bad)
     return [build_finding("fabric_unhealthy" if worse else "fabric_degraded", text, "healthy", gpu.ref, detail=text)]
-
-
-def is_judgeable(gpu: GpuReading) -> bool:
-    return not gpu.lost and not is_virtual(gpu.name)

@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 from typing import Mapping, Optional, Sequence, Tuple
 
-from ._dpkg import Package, compare_versions, version_key
+from ._dpkg import Package, version_key
 
 _IMAGE = re.compile(r"^vmlinu[xz]-(?P<release>\d[^/]*)$")
 _LEFTOVER = re.compile(r"\.(old|bak|efi|signed|dpkg-\w+|dpkg-bak|orig|sig|hmac)$|~$")
@@ -50,11 +50,6 @@ class Headers:
     @property
     def names(self) -> Tuple[str, ...]:
         return tuple(name for name in (self.exact, self.meta) if name)
-
-
-def compare_releases(left: str, right: str) -> int:
-    """-1, 0 or 1, in the order in which GRUB lists kernels."""
-    return compare_versions(left, right)
 
 
 def boot_releases(boot_names: Sequence[str]) -> Tuple[str, ...]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from typing import Iterator, List, Optional, Tuple
+from typing import Iterator, List, Tuple
 
 PUBLIC_KEY = 6
 _TAGS_OF_A_KEY = (2, 6, 12, 13, 14, 17)
@@ -40,17 +40,6 @@ def primary_fingerprints(data: bytes) -> Tuple[str, ...]:
     if not found:
         raise OpenPgpError("there is no public key in it")
     return tuple(found)
-
-
-def keys_allowed(data: Optional[bytes], allowed: Tuple[str, ...]) -> bool:
-    """Are there keys in `data`, and is each of them allowed?"""
-    if not data:
-        return False
-    try:
-        found = primary_fingerprints(data)
-    except OpenPgpError:
-        return False
-    return all(fingerprint in allowed for fingerprint in found)
 
 
 def to_binary(data: bytes) -> bytes:

@@ -94,9 +94,6 @@ class SmiReading:
     inforom_corrupted: Tuple[str, ...] = ()
     incomplete: Tuple[str, ...] = ()
 
-    @property
-    def driver_branch(self) -> Optional[int]:
-        return branch_of(self.driver_version)
 
 
 def branch_of(version: Optional[str]) -> Optional[int]:

@@ -7,10 +7,8 @@ from ansible_collections.gpufleet.server.plugins.module_utils._dpkg import (
     Package,
     broken_packages,
     compare_versions,
-    parse_holds,
     parse_policy,
     parse_query,
-    upstream_version,
     version_key,
 )
 
@@ -68,10 +66,6 @@ def test_the_format_has_one_field_for_each_that_is_parsed():
 def test_broken_packages_are_named_once_and_sorted():
     text = line("zlib1g", state="unpacked") + line("acl", state="half-configured") + line("kmod")
     assert broken_packages(parse_query(text)) == ["acl", "zlib1g"]
-
-
-def test_holds_lose_their_architecture():
-    assert parse_holds("linux-image-generic\nnvidia-open:amd64\n\n") == {"linux-image-generic", "nvidia-open"}
 
 
 POLICY = """\
@@ -150,14 +144,6 @@ def test_versions_that_are_equal_to_dpkg(left, right):
 
 def test_versions_sort_by_key():
     assert max(["580.95.05-1", "595.91.07-1", "580.178.04-1"], key=version_key) == "595.91.07-1"
-
-
-@pytest.mark.parametrize(
-    "version, upstream",
-    [("580.178.04-1ubuntu1", "580.178.04"), ("2:9.0.1378-2+deb12u2", "9.0.1378"), ("1.0", "1.0"), ("1-2-3", "1-2")],
-)
-def test_upstream_version_has_neither_epoch_nor_revision(version, upstream):
-    assert upstream_version(version) == upstream
 
 
 def test_packages_are_plain_data():

@@ -5,7 +5,6 @@ import pytest
 from ansible_collections.gpufleet.server.plugins.module_utils._dpkg import Package
 from ansible_collections.gpufleet.server.plugins.module_utils._kernels import (
     boot_kernel,
-    compare_releases,
     flavour_of,
     headers_packages,
     kernel_meta,
@@ -142,7 +141,3 @@ def test_headers_follow_the_metapackage_that_the_kernel_came_with(release, distr
 def test_kernel_meta_names_the_prebuilt_modules_suffix():
     packages = installed(("linux-image-generic-hwe-24.04", "6.17.0-8.8~24.04.1"))
     assert kernel_meta("6.17.0-8-generic", packages, "ubuntu") == "generic-hwe-24.04"
-
-
-def test_releases_compare_by_number():
-    assert compare_releases("5.15.0-91-generic", "5.15.0-164-generic") == -1

@@ -13,7 +13,6 @@ import pytest
 
 from ansible_collections.gpufleet.server.plugins.module_utils._openpgp import (
     OpenPgpError,
-    keys_allowed,
     normal_fingerprint,
     primary_fingerprints,
     to_armour,
@@ -87,21 +86,6 @@ def test_what_is_no_key_is_refused_with_the_reason(data, words):
 def test_a_private_key_packet_is_refused():
     with pytest.raises(OpenPgpError, match="type 5"):
         primary_fingerprints(bytes([0xC5, 0x01, 0x04]))
-
-
-@pytest.mark.parametrize(
-    "data, allowed, expected",
-    [
-        (RSA, (RSA_FINGERPRINT,), True),
-        (RSA, (ED25519_FINGERPRINT,), False),
-        (RSA + ED25519, (RSA_FINGERPRINT,), False),
-        (RSA + ED25519, (RSA_FINGERPRINT, ED25519_FINGERPRINT), True),
-        (b"rubbish", (RSA_FINGERPRINT,), False),
-        (None, (RSA_FINGERPRINT,), False),
-    ],
-)
-def test_every_key_of_a_file_has_to_be_allowed(data, allowed, expected):
-    assert keys_allowed(data, allowed) is expected
 
 
 @pytest.mark.parametrize(
