@@ -10,7 +10,7 @@ import signal
 import sys
 from typing import Any, List, Optional, Sequence
 
-from . import hosts, inventory, lifecycle, simulator
+from . import hostile, hosts, inventory, lifecycle, simulator
 from .cache import lock
 from .errors import Interrupted, LabError, UsageError
 from .podman import ADDRESS_LABEL, HOST_LABEL, LAB_LABEL, PROFILE_LABEL, containers, preflight
@@ -63,11 +63,21 @@ def _parser() -> argparse.ArgumentParser:
     fault = command("fault", _fault, "make a host's simulated hardware fail")
     fault.add_argument("--gpu", type=int, metavar="N", help="the GPU, by index")
     fault.add_argument("--link", type=int, metavar="N", help="the NVLink of that GPU")
-    clear = command("clear", _clear, "end all faults of a host")
-    for with_host in (reboot, fault, clear):
+    clear = command("clear", _clear, "end all faults and hostile conditions of a host, or of the repository (repo)")
+    difficult = command("hostile", _hostile, "make the system of a host, or the repository server, hard to work with")
+    difficult.add_argument("--list", action="store_true", help="list the conditions")
+    for with_host in (reboot, fault, clear, difficult):
         with_host.add_argument("--lab", help="the lab, where two have a host of that name")
-        with_host.add_argument("host", metavar="HOST", help="a host's name in the inventory")
+        with_host.add_argument(
+            "host",
+            metavar="HOST",
+            nargs="?" if with_host is difficult else None,
+            help="a host's name in the inventory" + ("" if with_host in (reboot, fault) else ", or repo"),
+        )
     fault.add_argument("name", metavar="NAME", help="a fault, as `lab faults` lists them")
+    difficult.add_argument(
+        "condition", metavar="NAME[=VALUE]", nargs="?", help="a condition; without one, name those that the host has"
+    )
     return parser
 
 
@@ -115,7 +125,41 @@ def _fault(options: argparse.Namespace) -> None:
 
 
 def _clear(options: argparse.Namespace) -> None:
-    print(lifecycle.exec_in(_find(options)["name"], GPUSIM, "clear"), end="")
+    if options.host == hostile.REPO:
+        hostile.clear_repo(_lab_of_repo(options))
+        return
+    container = _find(options)["name"]
+    hostile.clear_host(container)
+    print(lifecycle.exec_in(container, GPUSIM, "clear"), end="")
+
+
+def _hostile(options: argparse.Namespace) -> None:
+    if options.list:
+        print(hostile.listing(), end="")
+        return
+    if not options.host:
+        raise UsageError("name a host or repo, or ask for --list")
+    of_repo = options.host == hostile.REPO
+    if options.condition is None:
+        if of_repo:
+            raise UsageError("name a condition of the repository, as `lab hostile --list` lists them")
+        print("".join(f"{name}\n" for name in hostile.of_host(_find(options)["name"])), end="")
+        return
+    condition, value = hostile.parse(options.condition, of_repo)
+    if of_repo:
+        lab = _lab_of_repo(options)
+        hostile.set_of_repo(lab, hosts.repo_root(f"{lab}-repo"), condition, value)
+    else:
+        hostile.set_of_host(_find(options)["name"], condition, value)
+
+
+def _lab_of_repo(options: argparse.Namespace) -> str:
+    """The lab whose repository server is meant."""
+    preflight()
+    labs = sorted({container["labels"][LAB_LABEL] for container in containers(options.lab or "")})
+    if len(labs) != 1:
+        raise UsageError(f"which lab's repository? up are: {', '.join(labs) or 'none'}; choose with --lab")
+    return str(labs[0])
 
 
 def _find(options: argparse.Namespace) -> Any:

@@ -15,6 +15,7 @@ from typing import Any, Dict
 
 from .cache import digest_of
 from .errors import LabError
+from .hostile import clear_repo, control_folder
 from .inventory import Lab, SandboxHost
 from .podman import (
     ADDRESS_LABEL,
@@ -59,7 +60,7 @@ def host_inputs(lab: Lab, host: SandboxHost, supplies: Supplies) -> str:
 def repo_inputs(lab: Lab, supplies: Supplies) -> str:
     """The same for the repository server."""
     root = str(supplies.repositories.root)
-    return digest_of(lab.repo_address, supplies.images["base"], root, supplies.repositories.digest)
+    return digest_of(lab.repo_address, supplies.images["base"], root, supplies.repositories.digest, "control")
 
 
 def start_host(lab: Lab, host: SandboxHost, supplies: Supplies, network: str) -> None:
@@ -92,7 +93,17 @@ def start_repo(lab: Lab, supplies: Supplies, network: str) -> None:
     arguments += [option for label in labels.items() for option in ("--label", "=".join(label))]
     arguments += ["--volume", f"{supplies.repositories.root}:/media:ro"]
     arguments += ["--volume", f"{supplies.repositories.server.parent}:/opt:ro"]
-    podman(*arguments, supplies.images["base"], "python3", "/opt/server.py", "/media", "80", finish=True)
+    clear_repo(lab.name)
+    arguments += ["--volume", f"{control_folder(lab.name)}:/srv:ro"]
+    podman(*arguments, supplies.images["base"], "python3", "/opt/server.py", "/media", "80", "/srv", finish=True)
+
+
+def repo_root(container: str) -> Path:
+    """The tree that a repository server serves."""
+    for mount in inspect(container)["Mounts"]:
+        if mount["Destination"] == "/media":
+            return Path(mount["Source"])
+    raise LabError(f"{container}: serves no repositories")
 
 
 def wait_for_host(container: str, address: str) -> None:

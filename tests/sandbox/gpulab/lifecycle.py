@@ -9,7 +9,7 @@ import time
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import Any, Dict, List, Tuple
 
-from . import hosts, images, inotify, network, simulator, ssh
+from . import hostile, hosts, images, inotify, network, simulator, ssh
 from .cache import lock, lock_if_free
 from .errors import LabError
 from .inventory import Lab, SandboxHost
@@ -154,6 +154,7 @@ def _remove_lab(name: str) -> None:
     remove_containers([container["name"] for container in found])
     network.remove_network(name)
     ssh.remove_config(name)
+    hostile.forget(name)
     if not containers():
         inotify.put_back()
 
