@@ -187,3 +187,13 @@ def field_of_deb(deb: Path, name: str) -> str:
     done = subprocess.run(["dpkg-deb", "--field", str(deb), name], check=True, capture_output=True, text=True,
                           timeout=TIMEOUT_S)
     return done.stdout.strip()
+
+
+def source(url: str, path: str, suites: str, keyring: Path) -> str:
+    """A line of sources.list."""
+    return "deb [signed-by=%s] %s/%s %s" % (keyring, url, path, suites)
+
+
+def archive_sources(url: str, keyring: Path, *suites: str) -> List[str]:
+    """Lines of sources.list for suites of the Ubuntu archive double."""
+    return [source(url, "ubuntu", suite + " main restricted universe multiverse", keyring) for suite in suites]

@@ -19,17 +19,14 @@ import yaml
 from gpurepo import RepoTree, build
 from gpurepo.deb import pack
 from gpurepo.keys import ensure_key
-from gpurepo.manifest import HERE, LOADER, load, parse
-from gpurepo.packages import Expander, Package, archive_packages, nvidia_packages
+from gpurepo.manifest import decode, load, merge, read
+from gpurepo.packages import Expander, Package, archive_packages, docker_packages, flat_packages, nvidia_packages
 from gpurepo.schema import ManifestError
 
-MANIFEST = HERE / "manifest.yml"
-
-
-def changed(edit: Callable[[dict], object]) -> str:
-    data = yaml.load(MANIFEST.read_text(), Loader=LOADER)
+def changed(edit: Callable[[dict], object]) -> dict:
+    data = read()
     edit(data)
-    return yaml.dump(data, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=False)
+    return data
 
 
 # --- manifest ------------------------------------------------------------------------------------------------------
@@ -52,14 +49,25 @@ def template(data: dict, set_name: str = "nvlsm") -> dict:
     (lambda data: data["branches"]["580"].update(era="middle"), "branches.580.era: 'middle' is not defined"),
     (lambda data: data["branches"].update({595: {"era": "suffixed", "versions": []}}), "the key 595 is no text"),
     (lambda data: data["eras"]["suffixed"].update(ubuntu=["driver"]), "eras.suffixed.ubuntu: 'driver' is not"),
-    (lambda data: data["nvidia"]["distributions"]["debian12"].update(branches=["590"]), "'590' is not defined"),
+    (lambda data: data["nvidia"]["distributions"]["debian12"].update(branches=["999"]), "'999' is not defined"),
+    (lambda data: data["nvidia"]["distributions"]["debian12"].update(cuda=["9-9"]), "'9-9' is not defined"),
+    (lambda data: data["nvidia"]["distributions"]["debian12"].update(sets=["nccl"]), "'nccl' is not defined"),
+    (lambda data: data["nvidia"]["distributions"]["debian12"].update(key="me"), "'me' is not defined"),
     (lambda data: data["ubuntu"]["pockets"][""].update(versions=["1.2.3"]), "version 1.2.3 is in no branch"),
     (lambda data: data.update(schema=2), "schema 2 is not 1"),
     (lambda data: data.update(sets=[]), "manifest.sets: expected a mapping"),
 ])
 def test_a_manifest_that_is_not_understood_is_refused(edit, message):
     with pytest.raises(ManifestError, match=message):
-        parse(changed(edit))
+        decode(changed(edit))
+
+
+def test_no_two_files_of_the_manifest_say_the_same():
+    assert merge([{"sets": {"a": []}, "schema": 1}, {"sets": {"b": []}}]) == {"sets": {"a": [], "b": []}, "schema": 1}
+    with pytest.raises(ManifestError, match="sets.a is there twice"):
+        merge([{"sets": {"a": []}}, {"sets": {"a": []}}])
+    with pytest.raises(ManifestError, match="schema is there twice"):
+        merge([{"schema": 1}, {"schema": 1}])
 
 
 def needs_a_user_that_nobody_gives(data: dict) -> None:
@@ -89,9 +97,14 @@ def test_every_version_has_the_branch_it_starts_with():
 
 def everything_in(repository: str) -> List[Package]:
     """All packages that one machine can be offered, from the manifest alone."""
-    expander = Expander(load(), {"nvidia": b"", "ubuntu": b""})
-    if repository in expander.manifest.nvidia.distributions:
+    manifest = load()
+    expander = Expander(manifest, dict.fromkeys(manifest.keys, b""))
+    if repository in manifest.nvidia.distributions:
         return nvidia_packages(expander, repository)
+    if repository in manifest.flat:
+        return flat_packages(expander, repository)
+    if "~" in repository:
+        return docker_packages(expander, repository)
     return [package for pocket in expander.manifest.ubuntu.pockets
             for package in archive_packages(expander, repository, pocket)]
 
@@ -106,7 +119,8 @@ def excludes(one: Package, other: Package) -> bool:
                 or set(other.relations.get("Conflicts", ())) & names(one))
 
 
-REPOSITORIES = ["ubuntu2204", "ubuntu2404", "debian12", "jammy", "noble"]
+REPOSITORIES = ["ubuntu2004", "ubuntu2204", "ubuntu2404", "ubuntu2604", "debian12", "debian13",
+                "focal", "jammy", "noble", "resolute", "toolkit", "debian.12~bookworm"]
 
 
 @pytest.mark.parametrize("repository", REPOSITORIES)
@@ -159,14 +173,15 @@ def small(tmp_path: Path) -> Callable[..., Path]:
     def write(edit: Callable[[dict], object] = lambda data: None) -> Path:
         def reduce(data: dict) -> None:
             debian = data["nvidia"]["distributions"]["debian12"]
-            data["nvidia"]["distributions"] = {"debian12": {**debian, "branches": ["580"]}}
+            data["nvidia"]["distributions"] = {"debian12": {**debian, "branches": ["580"], "cuda": [], "sets": []}}
             data["branches"]["580"]["versions"] = ["580.178.04"]
             data["ubuntu"].update(releases={}, pockets={}, transitional=[])
+            data["docker"]["families"] = {}
             data["broken"] = {"driver": data["broken"]["driver"]}
             edit(data)
 
         path = tmp_path / "manifest.yml"
-        path.write_text(changed(reduce))
+        path.write_text(yaml.dump(changed(reduce), Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper)))
         return path
 
     return write

@@ -6,84 +6,48 @@
 from __future__ import annotations
 
 import subprocess
-import threading
 import urllib.error
 import urllib.request
 from pathlib import Path
-from typing import Callable, Iterator
 
 import pytest
-from scratch_machines import CommandFailed, PaperMachine, field_of_deb, files_of_deb, read_from_deb
+from scratch_machines import CommandFailed, PaperMachine, archive_sources, field_of_deb, files_of_deb, read_from_deb
 
-from gpurepo import RepoTree, build
+from gpurepo import RepoTree
 from gpurepo.__main__ import default_cache
-from gpurepo.server import serve
 
 NVIDIA_UBUNTU = "compute/cuda/repos/ubuntu2204/x86_64"
 NVIDIA_DEBIAN = "compute/cuda/repos/debian12/x86_64"
-
-
-@pytest.fixture(scope="module")
-def tree() -> RepoTree:
-    return build(default_cache())
-
-
-@pytest.fixture(scope="module")
-def url(tree: RepoTree) -> Iterator[str]:
-    """The tree on a free port of this machine, served as the sandbox serves it."""
-    server = serve(str(tree.root), 0, "127.0.0.1")
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield "http://127.0.0.1:%d" % server.server_address[1]
-    server.shutdown()
-    server.server_close()
-
-
-@pytest.fixture
-def key() -> Callable[[str], Path]:
-    return lambda name: default_cache() / "keys" / (name + ".gpg")
-
-
-@pytest.fixture
-def machine(tmp_path: Path, url: str, key: Callable[[str], Path]) -> Callable[..., PaperMachine]:
-    """A machine with one repository, `path suite…`, and apt's lists fetched."""
-
-    def make(path: str, suites: str = "/", key_name: str = "nvidia") -> PaperMachine:
-        made = PaperMachine(tmp_path / "machine", [source(url, path, suites, key(key_name))])
-        made.update()
-        return made
-
-    return make
-
-
-def source(url: str, path: str, suites: str, keyring: Path) -> str:
-    return "deb [signed-by=%s] %s/%s %s" % (keyring, url, path, suites)
-
-
-def archive_sources(url: str, keyring: Path, *suites: str) -> list:
-    return [source(url, "ubuntu", suite + " main restricted universe multiverse", keyring) for suite in suites]
-
-
-@pytest.fixture
-def jammy(tmp_path: Path, url: str, key: Callable[[str], Path]) -> PaperMachine:
-    """An Ubuntu 22.04 with all its pockets."""
-    pockets = ("jammy", "jammy-updates", "jammy-security")
-    made = PaperMachine(tmp_path / "jammy", archive_sources(url, key("ubuntu"), *pockets))
-    made.update()
-    return made
+NVIDIA_NOBLE = "compute/cuda/repos/ubuntu2404/x86_64"
+NVIDIA_RESOLUTE = "compute/cuda/repos/ubuntu2604/x86_64"
+NVIDIA_TRIXIE = "compute/cuda/repos/debian13/x86_64"
+TOOLKIT = "libnvidia-container/stable/deb/amd64"
 
 
 # --- trust ---------------------------------------------------------------------------------------------------------
 
-ALL_SOURCES = [("nvidia", "compute/cuda/repos/%s/x86_64/" % name, "/") for name in
-               ("ubuntu2204", "ubuntu2404", "debian12")]
+DISTRIBUTIONS = {
+    # distribution: the key that signs its repository (that of 2022 or one of its own), and the file it is served as
+    "ubuntu2004": ("nvidia", "3bf863cc.pub"),
+    "ubuntu2204": ("nvidia", "3bf863cc.pub"),
+    "ubuntu2404": ("nvidia", "3bf863cc.pub"),
+    "debian12": ("nvidia", "3bf863cc.pub"),
+    "debian13": ("nvidia-debian13", "8793F200.pub"),
+    "ubuntu2604": ("nvidia-ubuntu2604", "60DF8A40.pub"),
+}
+ALL_SOURCES = [(key, "compute/cuda/repos/%s/x86_64/" % name, "/") for name, (key, _file) in DISTRIBUTIONS.items()]
 ALL_SOURCES += [("nvidia", "broken/%s/%s/" % (what, NVIDIA_UBUNTU), "/") for what in ("fabricmanager", "driver")]
+ALL_SOURCES += [("nvidia-old", "old-key/%s/" % NVIDIA_UBUNTU, "/"), ("toolkit", TOOLKIT + "/", "/")]
 ALL_SOURCES += [("ubuntu", "ubuntu", "%s%s main restricted universe multiverse" % (release, pocket))
-                for release in ("jammy", "noble") for pocket in ("", "-updates", "-security")]
+                for release in ("focal", "jammy", "noble", "resolute")
+                for pocket in ("", "-updates", "-security", "-proposed")]
+ALL_SOURCES += [("docker", "linux/ubuntu", release + " stable") for release in ("focal", "jammy", "noble", "resolute")]
+ALL_SOURCES += [("docker", "linux/debian", release + " stable") for release in ("bookworm", "trixie")]
 
 
 @pytest.mark.parametrize(("key_name", "path", "suites"), ALL_SOURCES)
 def test_every_index_is_accepted_with_its_own_key(machine, key_name, path, suites):
-    assert "nvidia" in machine(path, suites, key_name).must("apt-cache", "pkgnames")
+    assert machine(path, suites, key_name).must("apt-cache", "pkgnames").split()
 
 
 @pytest.mark.parametrize(("key_name", "path", "suites"), ALL_SOURCES)
@@ -93,11 +57,47 @@ def test_every_index_is_refused_with_another_key(machine, key_name, path, suites
         machine(path, suites, other)
 
 
-def test_the_served_key_file_is_the_armoured_signing_key(url, tree):
-    with urllib.request.urlopen("%s/%s/3bf863cc.pub" % (url, NVIDIA_UBUNTU), timeout=10) as answer:
-        armoured = answer.read()
-    shown = subprocess.run(["gpg", "--show-keys", "--with-colons"], input=armoured, check=True, capture_output=True)
-    assert (default_cache() / "keys/nvidia.fpr").read_text().strip() in shown.stdout.decode()
+@pytest.mark.parametrize(("distribution", "keyring"), [
+    ("debian13", "nvidia"), ("ubuntu2604", "nvidia"), ("ubuntu2204", "nvidia-debian13"),
+    ("ubuntu2604", "nvidia-debian13"), ("debian13", "nvidia-ubuntu2604"),
+    # A machine that still has the key from before 2022.
+    ("ubuntu2204", "nvidia-old"), ("debian12", "nvidia-old"), ("debian13", "nvidia-old"),
+])
+def test_one_distributions_keyring_does_not_verify_anothers_repository(machine, distribution, keyring):
+    with pytest.raises(CommandFailed, match="NO_PUBKEY"):
+        machine("compute/cuda/repos/%s/x86_64/" % distribution, "/", keyring)
+
+
+def test_a_mirror_that_still_has_the_old_signature_is_refused_by_todays_keyring(machine):
+    with pytest.raises(CommandFailed, match="NO_PUBKEY"):
+        machine("old-key/" + NVIDIA_UBUNTU)
+
+
+@pytest.mark.parametrize(("distribution", "key_name", "file"), [(name, *row) for name, row in DISTRIBUTIONS.items()])
+def test_each_repository_serves_its_key_and_its_keyring_package_has_it(tree, key, distribution, key_name, file):
+    folder = tree.root / "compute/cuda/repos" / distribution / "x86_64"
+    assert shown_fingerprints((folder / file).read_bytes()) == [fingerprint_of(key_name)]
+    assert shown_fingerprints((folder / "7fa2af80.pub").read_bytes()) == [fingerprint_of("nvidia-old")]
+    deb = folder / "cuda-keyring_1.1-1_all.deb"
+    assert read_from_deb(deb, "/usr/share/keyrings/cuda-archive-keyring.gpg") == key(key_name).read_bytes()
+    line = read_from_deb(deb, "/etc/apt/sources.list.d/cuda-%s-x86_64.list" % distribution).decode()
+    assert "/compute/cuda/repos/%s/x86_64/ /\n" % distribution in line
+
+
+@pytest.mark.parametrize(("path", "key_name"), [
+    ("libnvidia-container/gpgkey", "toolkit"), ("linux/ubuntu/gpg", "docker"), ("linux/debian/gpg", "docker")])
+def test_the_other_repositories_serve_their_keys_where_the_vendors_do(tree, path, key_name):
+    assert shown_fingerprints((tree.root / path).read_bytes()) == [fingerprint_of(key_name)]
+
+
+def fingerprint_of(key_name: str) -> str:
+    return (default_cache() / "keys" / (key_name + ".fpr")).read_text().strip()
+
+
+def shown_fingerprints(armoured: bytes) -> list:
+    """The fingerprints of the primary keys in an armoured file."""
+    done = subprocess.run(["gpg", "--show-keys", "--with-colons"], input=armoured, check=True, capture_output=True)
+    return [line.split(":")[9] for line in done.stdout.decode().splitlines() if line.startswith("fpr:")][:1]
 
 
 def test_a_release_says_where_it_comes_from(tree):
@@ -124,16 +124,56 @@ def test_what_is_not_there_is_not_found(url, path):
 # --- NVIDIA's repository -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("path", "revision"), [(NVIDIA_UBUNTU, "1ubuntu1"), (NVIDIA_DEBIAN, "1")])
-def test_without_a_pin_the_newest_branch_wins(machine, path, revision):
-    newest = machine(path)
-    assert newest.candidate("nvidia-fabricmanager") == "595.91.07-" + revision
-    assert newest.candidate("nvidia-open") == "595.91.07-" + revision
+@pytest.mark.parametrize(("path", "key_name", "revision"), [
+    (NVIDIA_UBUNTU, "nvidia", "1ubuntu1"), (NVIDIA_DEBIAN, "nvidia", "1"),
+    (NVIDIA_RESOLUTE, "nvidia-ubuntu2604", "1ubuntu1"), (NVIDIA_TRIXIE, "nvidia-debian13", "1"),
+])
+def test_without_a_pin_the_newest_branch_wins(machine, path, key_name, revision):
+    newest = machine(path, key_name=key_name)
+    assert newest.candidate("nvidia-fabricmanager") == "620.70.06-" + revision
+    assert newest.candidate("nvidia-open") == "620.70.06-" + revision
 
 
 def test_old_versions_stay_published(machine):
     assert machine(NVIDIA_UBUNTU).versions("nvidia-fabricmanager") == [
-        "595.91.07-1ubuntu1", "595.71.05-1ubuntu1", "580.178.04-1ubuntu1", "580.159.03-1ubuntu1"]
+        "620.70.06-1ubuntu1", "595.91.07-1ubuntu1", "595.71.05-1ubuntu1", "590.48.01-1ubuntu1", "580.178.04-1ubuntu1",
+        "580.159.03-1ubuntu1"]
+
+
+@pytest.mark.parametrize(("distribution", "key_name", "branches"), [
+    ("ubuntu2004", "nvidia", {"535", "550", "570", "580"}),
+    ("ubuntu2204", "nvidia", {"535", "550", "570", "580", "590", "595", "620"}),
+    ("ubuntu2404", "nvidia", {"570", "580", "590", "595", "620"}),
+    # Its repository starts at 595, so there is no 580 for a V100.
+    ("ubuntu2604", "nvidia-ubuntu2604", {"595", "620"}),
+    ("debian12", "nvidia", {"535", "550", "570", "580", "590", "595", "620"}),
+    ("debian13", "nvidia-debian13", {"580", "590", "595", "620"}),
+])
+def test_each_distribution_has_the_branches_of_its_time(machine, distribution, key_name, branches):
+    offered = machine("compute/cuda/repos/%s/x86_64" % distribution, key_name=key_name)
+    assert {version.split(".")[0] for version in offered.versions("nvidia-open")} == branches
+
+
+@pytest.mark.parametrize(("path", "names"), [
+    (NVIDIA_NOBLE, ["cuda-drivers", "nvidia-driver", "nvidia-dkms"]),
+    (NVIDIA_DEBIAN, ["cuda-drivers", "nvidia-kernel-dkms"]),
+])
+def test_from_620_on_there_are_no_proprietary_modules(machine, path, names):
+    newest = machine(path)
+    assert newest.candidate("nvidia-open").startswith("620.70.06-")
+    assert {newest.candidate(name).split("-")[0] for name in names} == {"595.91.07"}
+
+
+def test_a_volta_on_ubuntu_2604_finds_its_driver_in_ubuntus_archive_only(machine, tmp_path, url, key):
+    """It needs proprietary modules of 580 at most, and NVIDIA's repository of that system begins with 595."""
+    vendor = machine(NVIDIA_RESOLUTE, key_name="nvidia-ubuntu2604")
+    for names in ("cuda-drivers-580", "nvidia-dkms-580"):
+        assert vendor.run("apt-get", "--simulate", "install", names).returncode != 0
+    assert min(vendor.versions("cuda-drivers")).startswith("595.")
+    archive = PaperMachine(tmp_path / "archive", archive_sources(url, key("ubuntu"), "resolute", "resolute-updates"))
+    archive.update()
+    archive.install("nvidia-driver-580-server")
+    assert archive.versions_installed("^nvidia-dkms-580-server$") == ["580.178.04"]
 
 
 @pytest.mark.parametrize(("present", "absent"), [
@@ -141,6 +181,16 @@ def test_old_versions_stay_published(machine):
     ("nvidia-dkms-open", "nvidia-fabricmanager-580"),
     ("libnvidia-compute", "libnvidia-compute-595"),
     ("nvidia-firmware", "nvidia-firmware-580"),
+    # Fabric Manager and its kin lost their suffix at 580, the driver at 590.
+    ("nvidia-fabricmanager-570", "nvidia-fabricmanager-580"),
+    ("libnvidia-nscq-535", "libnvidia-nscq-580"),
+    ("libnvsdm-570", "libnvsdm-580"),
+    ("nvidia-imex-550", "nvidia-imex-580"),
+    ("nvidia-open-580", "nvidia-open-590"),
+    ("cuda-drivers-535", "cuda-drivers-590"),
+    ("nvidia-headless-no-dkms-580-open", "nvidia-headless-no-dkms-590-open"),
+    ("nvidia-headless-no-dkms-open", "nvidia-utils-595"),
+    ("nvidia-driver-pinning-595", "nvidia-driver-pinning-610"),
 ])
 def test_names_are_suffixed_up_to_580_and_not_from_590(machine, present, absent):
     names = machine(NVIDIA_UBUNTU).must("apt-cache", "pkgnames").splitlines()
@@ -152,6 +202,12 @@ def test_names_are_suffixed_up_to_580_and_not_from_590(machine, present, absent)
     ("580", {"nvidia-open-580": "580.178.04", "nvidia-fabricmanager": "580.178.04", "nvidia-open": "580.178.04"}),
     ("580.159.03", {"nvidia-open-580": "580.159.03", "nvidia-fabricmanager": "580.159.03", "nvlsm": "2025.10.11"}),
     ("595.71.05", {"nvidia-open": "595.71.05", "libnvidia-nscq": "595.71.05", "nvidia-imex": "595.71.05"}),
+    ("595", {"nvidia-open": "595.91.07", "nvidia-settings": "595.91.07", "nvidia-modprobe": "595.91.07"}),
+    ("535.288.01", {"nvidia-open-535": "535.288.01", "nvidia-fabricmanager-535": "535.288.01",
+                    "libnvidia-nscq-535": "535.288.01", "nvidia-imex-535": "535.288.01"}),
+    # The set of the driver alone: what has versions of its own is not pinned.
+    ("580.178.04", {"nvlsm": "2025.10.11", "datacenter-gpu-manager-4-core": "1:4.6.0",
+                    "nvidia-container-toolkit": "1.17.8", "cuda-toolkit-12-9": "12.9.1"}),
 ])
 def test_a_pinning_package_really_pins(machine, tree, pin, expected):
     pinned = machine(NVIDIA_UBUNTU)
@@ -173,7 +229,35 @@ def test_a_metapackage_at_an_exact_version_pins_neither_the_driver_nor_fabric_ma
     mixed.install("nvidia-open-580=580.159.03-1ubuntu1", "nvidia-fabricmanager")
     assert mixed.installed["nvidia-open-580"] == "580.159.03-1ubuntu1"
     assert mixed.installed["nvidia-driver-580-open"] == "580.178.04-1ubuntu1"
-    assert mixed.installed["nvidia-fabricmanager"] == "595.91.07-1ubuntu1"
+    assert mixed.installed["nvidia-fabricmanager"] == "620.70.06-1ubuntu1"
+
+
+def test_a_suffixed_fabric_manager_drifts_from_the_driver_unless_the_exact_version_is_named(machine):
+    """Nothing in the packages ties the two, and Fabric Manager refuses to serve another driver version."""
+    mixed = machine(NVIDIA_UBUNTU)
+    mixed.install("nvidia-utils-535=535.288.01-1ubuntu1", "libnvidia-compute-535=535.288.01-1ubuntu1",
+                  "nvidia-fabricmanager-535", "libnvidia-nscq-535")
+    assert mixed.versions_installed("utils|compute") == ["535.288.01"]
+    assert mixed.versions_installed("fabricmanager|nscq") == ["535.309.01"]
+    mixed.install("nvidia-fabricmanager-535=535.288.01-1ubuntu1", "libnvidia-nscq-535=535.288.01-1ubuntu1",
+                  downgrade=True)
+    assert mixed.versions_installed() == ["535.288.01"]
+
+
+@pytest.mark.parametrize("names", [["nvidia-fabricmanager-535", "nvidia-fabricmanager-570"],
+                                   ["nvidia-fabricmanager-570", "nvidia-fabricmanager"],
+                                   ["libnvidia-nscq-570", "libnvidia-nscq"]])
+def test_two_fabric_managers_exclude_each_other(machine, names):
+    one = machine(NVIDIA_UBUNTU)
+    for name in names:
+        one.install(name)
+    assert list(one.installed) == names[-1:]
+
+
+def test_a_machine_with_nvlink5_gets_its_subnet_manager_at_its_own_version(machine):
+    b200 = machine(NVIDIA_NOBLE)
+    b200.install("nvidia-fabricmanager=595.91.07-1ubuntu1", "libnvsdm=595.91.07-1ubuntu1", "nvlsm")
+    assert b200.installed["nvlsm"] == "2025.10.11-1"
 
 
 def test_pinned_first_the_whole_set_has_one_version(machine, tree):
@@ -208,9 +292,28 @@ def test_a_change_of_branch_replaces_the_set_in_one_transaction_and_back(machine
     assert changed.versions_installed("(?<!settings)$") == ["595.91.07"]
     assert not [name for name in changed.installed if "-580" in name]
     pin("580.178.04")
-    changed.install(*old, "nvidia-fabricmanager", downgrade=True)
+    gone = [name + "-" for name in changed.installed if name not in before]
+    changed.install(*old, "nvidia-fabricmanager", *gone, downgrade=True)
     assert set(before) <= set(changed.installed)
     assert changed.versions_installed() == ["580.178.04"]
+
+
+def test_a_change_back_is_refused_unless_it_names_what_has_to_go(machine, tree):
+    """A later branch is published under the names that must go, and apt would rather keep those."""
+    changed = machine(NVIDIA_UBUNTU)
+    changed.install("nvidia-open=595.91.07-1ubuntu1", "nvidia-driver-open=595.91.07-1ubuntu1",
+                    *["%s=595.91.07-1ubuntu1" % name for name in SET_OF_595])
+    assert changed.versions_installed("^(?!nvidia-settings)") == ["595.91.07"]
+    (deb,) = (tree.root / NVIDIA_UBUNTU).glob("nvidia-driver-pinning-580.178.04_*.deb")
+    changed.use_pin_of(deb)
+    with pytest.raises(CommandFailed, match="unmet dependencies"):
+        changed.install("nvidia-open-580", downgrade=True)
+
+
+SET_OF_595 = [
+    "libnvidia-cfg1", "libnvidia-compute", "libnvidia-decode", "libnvidia-encode", "libnvidia-extra", "libnvidia-fbc1",
+    "libnvidia-gl", "nvidia-compute-utils", "nvidia-dkms-open", "nvidia-firmware", "nvidia-kernel-common",
+    "nvidia-kernel-source-open", "nvidia-persistenced", "nvidia-utils"]
 
 
 def test_a_downgrade_that_names_the_metapackage_only_is_refused(machine):
@@ -233,8 +336,10 @@ def test_open_and_proprietary_modules_exclude_each_other(machine):
     assert "nvidia-dkms-580-open" not in one.installed
 
 
-def test_on_debian_the_plain_metapackage_brings_the_proprietary_modules(machine):
+def test_on_debian_the_plain_metapackage_brings_the_proprietary_modules(machine, tree):
     debian = machine(NVIDIA_DEBIAN)
+    (deb,) = (tree.root / NVIDIA_DEBIAN).glob("nvidia-driver-pinning-595.91.07_*.deb")
+    debian.use_pin_of(deb)
     debian.install("cuda-drivers")
     assert "nvidia-kernel-dkms" in debian.installed
     assert "nvidia-kernel-open-dkms" not in debian.installed
@@ -401,12 +506,15 @@ def test_a_broken_repository_is_otherwise_the_same(tree, what):
     assert set(whole) == set(broken)
     different = {name.split("_")[0] for name in whole if whole[name] != broken[name]}
     assert different == ({"nvidia-fabricmanager"} if what == "fabricmanager" else
-                         {"nvidia-dkms-580", "nvidia-dkms-580-open", "nvidia-dkms", "nvidia-dkms-open"})
+                         {"nvidia-dkms", "nvidia-dkms-open", *("nvidia-dkms-%s%s" % (branch, tail)
+                          for branch in ("535", "550", "570", "580") for tail in ("", "-open"))})
 
 
 @pytest.mark.parametrize(("image", "kernel"), [
+    ("ubuntu2004", "5.4.0-216-generic"),
     ("ubuntu2204", "5.15.0-164-generic"),
     ("ubuntu2404", "6.8.0-90-generic"),
+    ("ubuntu2604", "7.0.0-14-generic"),
 ])
 def test_a_stand_in_image_gets_a_kernel_without_headers_and_the_archives_sources(tree, key, image, kernel):
     found = tree.image_debs(image)
@@ -418,5 +526,6 @@ def test_a_stand_in_image_gets_a_kernel_without_headers_and_the_archives_sources
     assert ring == key("ubuntu").read_bytes()
 
 
-def test_a_genuine_image_gets_nothing(tree):
-    assert tree.image_debs("debian12") == []
+@pytest.mark.parametrize("image", ["debian12", "debian13"])
+def test_a_genuine_image_gets_nothing(tree, image):
+    assert tree.image_debs(image) == []

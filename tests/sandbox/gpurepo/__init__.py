@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The gpufleet authors
 # GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The sandbox's package repositories: generated from manifest.yml, built with dpkg-deb, signed, served over HTTP.
+"""The sandbox's package repositories: generated from manifest/, packed, signed, served over HTTP.
 
     from gpurepo import build
     tree = build(cache)                  # RepoTree: root, digest, image_debs(image)

@@ -16,12 +16,12 @@ import shutil
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from . import debs, index, keys, packages
-from .manifest import HERE, load
+from .manifest import HERE, MANIFEST_DIR, load
 from .schema import Manifest
 
 KEPT_TREES = 4
@@ -50,9 +50,12 @@ class RepoTree:
 def input_digest(manifest_path: Path, fingerprints: List[str]) -> str:
     """One hash over all that decides the tree's content: this package's files, the manifest and the keys."""
     digest = hashlib.sha256()
-    inputs = [path for path in sorted(HERE.rglob("*")) if path.is_file() and "__pycache__" not in path.parts]
-    for path in [path for path in inputs if path.name != "manifest.yml"] + [manifest_path]:
-        name = "manifest.yml" if path == manifest_path else str(path.relative_to(HERE))
+    inputs = {str(path.relative_to(HERE)): path for path in HERE.rglob("*")
+              if path.is_file() and "__pycache__" not in path.parts}
+    if manifest_path != MANIFEST_DIR:
+        inputs = {name: path for name, path in inputs.items() if MANIFEST_DIR not in path.parents}
+        inputs["manifest"] = manifest_path
+    for name, path in sorted(inputs.items()):
         digest.update(("%s\0%s\0" % (name, hashlib.sha256(path.read_bytes()).hexdigest())).encode())
     digest.update("\0".join(fingerprints).encode())
     return digest.hexdigest()[:16]
@@ -79,7 +82,7 @@ def _umask(mask: int) -> Iterator[None]:
 def build(cache: Path, manifest_path: Optional[Path] = None) -> RepoTree:
     """The tree for the present inputs. Safe to call from several processes at once."""
     cache = Path(cache)
-    manifest_path = manifest_path or HERE / "manifest.yml"
+    manifest_path = manifest_path or MANIFEST_DIR
     repos = cache / "repos"
     with _locked(cache / "repos.lock"), _umask(0o022):
         manifest = load(manifest_path)
@@ -113,37 +116,70 @@ def _prune(repos: Path, current: Path) -> None:
 
 @dataclass
 class _Layout:
-    """What goes where: packages by directory, and the indexes to write over them."""
+    """What goes where: packages by directory, the indexes to write over them, and public keys to serve as files.
 
-    wanted: List[Tuple[packages.Package, Path]]
-    flat: Dict[Path, Dict[str, str]]
-    suites: Dict[Tuple[Path, str], Dict[str, str]]
+    `flat` and `suites` go from a place to (signing key, fields of the Release file); a suite's place has a name.
+    """
+
+    wanted: List[Tuple[packages.Package, Path]] = field(default_factory=list)
+    flat: Dict[Path, Tuple[str, Dict[str, str]]] = field(default_factory=dict)
+    suites: Dict[Tuple[Path, str], Tuple[str, Dict[str, str]]] = field(default_factory=dict)
+    key_files: Dict[Path, str] = field(default_factory=dict)
+
+    def add_flat(self, directory: Path, content: Sequence[packages.Package], key: str, **fields: str) -> None:
+        self.wanted += [(package, directory) for package in content]
+        self.flat[directory] = (key, {**fields, "Architectures": "amd64"})
+
+    def add_suite(
+        self, archive: Path, suite: str, content: Sequence[packages.Package], key: str, **fields: str
+    ) -> None:
+        self.wanted += [(package, archive / "pool" / package.component / suite) for package in content]
+        self.suites[archive, suite] = (key, {**fields, "Architectures": "amd64"})
 
 
 def _layout(manifest: Manifest, expander: packages.Expander, work: Path) -> _Layout:
-    layout = _Layout([], {}, {})
+    layout = _Layout()
+    _lay_out_nvidia(layout, manifest, expander, work / "www")
+    for name, repository in manifest.flat.items():
+        content = packages.flat_packages(expander, name)
+        layout.add_flat(work / "www" / repository.path, content, repository.key, Origin=repository.origin)
+        layout.key_files[work / "www" / repository.key_file] = repository.key
+    for family, suites in manifest.docker.families.items():
+        archive = work / "www/linux" / family
+        for suite, tag in suites.items():
+            content = packages.docker_packages(expander, tag)
+            layout.add_suite(archive, suite, content, manifest.docker.key, Origin=manifest.docker.origin,
+                             Label=manifest.docker.origin, Codename=suite, Components=manifest.docker.component)
+        layout.key_files[archive / "gpg"] = manifest.docker.key
+    _lay_out_ubuntu(layout, manifest, expander, work)
+    return layout
+
+
+def _lay_out_nvidia(layout: _Layout, manifest: Manifest, expander: packages.Expander, www: Path) -> None:
+    """Each distribution's repository, and its variants: with packages that are broken, and signed with the old key."""
     nvidia = manifest.nvidia
-    for name in nvidia.distributions:
+    for name, distribution in nvidia.distributions.items():
         whole = packages.nvidia_packages(expander, name)
-        variants = {Path(): whole}
+        variants = {Path(): (whole, distribution.key), Path("old-key"): (whole, nvidia.old_key)}
         for what, patterns in manifest.broken.items():
-            variants[Path("broken") / what] = packages.broken_packages(whole, patterns)
-        for prefix, content in variants.items():
-            directory = work / "www" / prefix / CUDA_PATH / name / "x86_64"
-            layout.wanted += [(package, directory) for package in content]
-            layout.flat[directory] = {"Origin": nvidia.origin, "Label": nvidia.label, "Architectures": "amd64"}
+            variants[Path("broken") / what] = (packages.broken_packages(whole, patterns), distribution.key)
+        for prefix, (content, key) in variants.items():
+            directory = www / prefix / CUDA_PATH / name / "x86_64"
+            layout.add_flat(directory, content, key, Origin=nvidia.origin, Label=nvidia.label)
+            layout.key_files[directory / distribution.key_file] = distribution.key
+            layout.key_files[directory / nvidia.old_key_file] = nvidia.old_key
+
+
+def _lay_out_ubuntu(layout: _Layout, manifest: Manifest, expander: packages.Expander, work: Path) -> None:
     archive = manifest.ubuntu
     for release_name, release in archive.releases.items():
         for pocket in archive.pockets:
-            suite = release_name + pocket
-            for package in packages.archive_packages(expander, release_name, pocket):
-                layout.wanted.append((package, work / "www/ubuntu/pool" / package.component / suite))
-            layout.suites[work / "www/ubuntu", suite] = {
-                "Origin": archive.origin, "Label": archive.origin, "Codename": release_name,
-                "Version": release.version, "Architectures": "amd64"}
+            content = packages.archive_packages(expander, release_name, pocket)
+            layout.add_suite(work / "www/ubuntu", release_name + pocket, content, archive.key, Origin=archive.origin,
+                             Label=archive.origin, Codename=release_name, Version=release.version,
+                             Components=" ".join(archive.components))
         image = packages.image_packages(expander, release_name)
         layout.wanted += [(package, work / "images" / release.image) for package in image]
-    return layout
 
 
 def _fill(manifest: Manifest, signing: Dict[str, keys.SigningKey], work: Path) -> None:
@@ -151,14 +187,15 @@ def _fill(manifest: Manifest, signing: Dict[str, keys.SigningKey], work: Path) -
     layout = _layout(manifest, expander, work)
     debs.build_all(layout.wanted, manifest.maintainer, work / "store")
 
-    nvidia_key = signing[manifest.nvidia.key]
+    releases: Dict[str, List[Path]] = {}
     with ThreadPoolExecutor(2) as pool:
-        flat = pool.map(lambda item: index.index_flat(*item), layout.flat.items())
-        suites = pool.map(
-            lambda item: index.index_suite(*item[0], manifest.ubuntu.components, item[1]), layout.suites.items()
-        )
-        nvidia_releases, ubuntu_releases = list(flat), list(suites)
-    keys.sign_releases(nvidia_key, nvidia_releases)
-    keys.sign_releases(signing[manifest.ubuntu.key], ubuntu_releases)
-    for directory in layout.flat:
-        shutil.copyfile(nvidia_key.armoured, directory / manifest.nvidia.key_file)
+        flat = pool.map(lambda item: index.index_flat(item[0], item[1][1]), layout.flat.items())
+        suites = pool.map(lambda item: index.index_suite(*item[0], item[1][1]), layout.suites.items())
+        wanted = [key for key, _fields in [*layout.flat.values(), *layout.suites.values()]]
+        for key, release in zip(wanted, [*flat, *suites], strict=True):
+            releases.setdefault(key, []).append(release)
+    for key, signed in releases.items():
+        keys.sign_releases(signing[key], signed)
+    for path, key in layout.key_files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(signing[key].armoured, path)

@@ -14,7 +14,7 @@ from typing import Dict, Iterable, List, Tuple
 from . import deb
 from .packages import Package
 
-SECTIONS = {"main": "admin", "restricted": "restricted/admin", "universe": "universe/admin",
+SECTIONS = {"restricted": "restricted/admin", "universe": "universe/admin",
             "multiverse": "multiverse/admin"}
 
 
@@ -24,7 +24,7 @@ def control(package: Package, maintainer: str) -> str:
         "Version: %s" % package.version,
         "Architecture: %s" % package.arch,
         "Maintainer: %s" % maintainer,
-        "Section: %s" % SECTIONS[package.component],
+        "Section: %s" % SECTIONS.get(package.component, "admin"),
         "Priority: optional",
     ]
     lines += ["%s: %s" % (field, ", ".join(entries)) for field, entries in package.relations.items()]

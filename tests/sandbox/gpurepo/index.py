@@ -8,7 +8,7 @@ from __future__ import annotations
 import gzip
 import subprocess
 from pathlib import Path
-from typing import List, Mapping, Sequence
+from typing import List, Mapping
 
 
 def _ftparchive(directory: Path, *arguments: str) -> bytes:
@@ -41,12 +41,12 @@ def index_flat(directory: Path, fields: Mapping[str, str]) -> Path:
     return _write_release(directory, fields)
 
 
-def index_suite(archive: Path, suite: str, components: Sequence[str], fields: Mapping[str, str]) -> Path:
-    """`dists/SUITE` over `pool/COMPONENT/SUITE` for each component. Returns the suite's Release file."""
+def index_suite(archive: Path, suite: str, fields: Mapping[str, str]) -> Path:
+    """`dists/SUITE` over `pool/COMPONENT/SUITE` for each of the field Components. Returns the suite's Release file."""
     dist = archive / "dists" / suite
-    for component in components:
+    for component in fields["Components"].split():
         pool = "pool/%s/%s" % (component, suite)
         found = (archive / pool).is_dir()
         data = _ftparchive(archive, "--arch", "amd64", "packages", pool) if found else b""
         _write_packages(dist / component / "binary-amd64", data)
-    return _write_release(dist, {**fields, "Suite": suite, "Components": " ".join(components)})
+    return _write_release(dist, {**fields, "Suite": suite})

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The gpufleet authors
 # GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The manifest as typed data: `load(path)` reads manifest.yml and refuses what it does not know.
+"""The manifest as typed data: `load(path)` reads the files of manifest/ and refuses what it does not know.
 
 A misspelt key would otherwise quietly leave out a conflict or a file, and a test built on it would prove nothing.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 from pathlib import Path
-from typing import Any, Dict, Mapping
+from typing import Any, Dict, Mapping, Sequence
 
 import yaml
 
@@ -20,6 +20,7 @@ from .schema import Manifest, ManifestError
 SCHEMA = 1
 HERE = Path(__file__).resolve().parent
 FILES_DIR = HERE / "files"
+MANIFEST_DIR = HERE / "manifest"
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The same loader written in C, ten times faster, where PyYAML was built with it."""
@@ -76,8 +77,14 @@ def _check_references(manifest: Manifest) -> None:
             for set_name in sets:
                 _refer(set_name, manifest.sets, "eras.%s.%s" % (era, family))
     for name, distribution in manifest.nvidia.distributions.items():
+        where = "nvidia.distributions.%s" % name
         for branch_name in distribution.branches:
-            _refer(branch_name, manifest.branches, "nvidia.distributions.%s.branches" % name)
+            _refer(branch_name, manifest.branches, where + ".branches")
+        for toolkit in distribution.cuda:
+            _refer(toolkit, manifest.cuda, where + ".cuda")
+        for set_name in distribution.sets:
+            _refer(set_name, manifest.sets, where + ".sets")
+        _refer(distribution.key, manifest.keys, where + ".key")
     for pocket in manifest.ubuntu.pockets.values():
         for version in pocket.versions:
             manifest.branch_of(version)
@@ -98,9 +105,33 @@ def _check_payloads(manifest: Manifest) -> None:
                 _refer(part.source, sources, "payloads.%s.source" % name)
 
 
-def parse(text: str) -> Manifest:
-    raw: Dict[str, Any] = yaml.load(text, Loader=LOADER)
-    manifest = _decode(Manifest, raw, "manifest")
+def merge(documents: Sequence[Mapping[str, Any]]) -> Dict[str, Any]:
+    """One document of several: their sets and payloads together, every other key from the one that has it."""
+    merged: Dict[str, Any] = {}
+    for document in documents:
+        for key, value in document.items():
+            if key in ("sets", "payloads"):
+                known = merged.setdefault(key, {})
+                for name in value:
+                    if name in known:
+                        raise ManifestError("%s.%s is there twice" % (key, name))
+                known.update(value)
+            elif key in merged:
+                raise ManifestError("%s is there twice" % key)
+            else:
+                merged[key] = value
+    return merged
+
+
+def read(path: Path = MANIFEST_DIR) -> Dict[str, Any]:
+    """The manifest as YAML has it, from a folder of files or from one file."""
+    files = sorted(path.glob("*.yml")) if path.is_dir() else [path]
+    return merge([yaml.load(file.read_text(encoding="utf-8"), Loader=LOADER) for file in files])
+
+
+def decode(raw: Mapping[str, Any]) -> Manifest:
+    """The manifest as typed data; whatever in it is not understood is an error."""
+    manifest: Manifest = _decode(Manifest, raw, "manifest")
     if manifest.schema != SCHEMA:
         raise ManifestError("schema %d is not %d" % (manifest.schema, SCHEMA))
     _check_references(manifest)
@@ -108,5 +139,5 @@ def parse(text: str) -> Manifest:
     return manifest
 
 
-def load(path: Path = HERE / "manifest.yml") -> Manifest:
-    return parse(path.read_text(encoding="utf-8"))
+def load(path: Path = MANIFEST_DIR) -> Manifest:
+    return decode(read(path))

@@ -12,17 +12,33 @@ import dataclasses
 import fnmatch
 import re
 from dataclasses import dataclass
-from typing import Dict, Iterable, List, Mapping, Sequence, Tuple
+from typing import Callable, Dict, Iterable, List, Mapping, Sequence, Tuple
 
 from . import elf
 from .manifest import FILES_DIR
-from .schema import Distribution, FileSpec, Kernel, Manifest, ManifestError, ScriptPart, Template
+from .schema import PROPRIETARY, Distribution, FileSpec, Kernel, Manifest, ManifestError, ScriptPart, Template
 
 KERNEL_MODULES = ("nvidia", "nvidia-uvm", "nvidia-modeset", "nvidia-drm", "nvidia-peermem")
 MODULE_DEPENDS = {"nvidia": "", "nvidia-drm": "nvidia-modeset"}
 """Every other module needs `nvidia` itself."""
 
 Context = Mapping[str, str]
+Which = Callable[[Template], bool]
+"""Which templates of a set are wanted."""
+
+
+def everything(_template: Template) -> bool:
+    return True
+
+
+def metapackages(template: Template) -> bool:
+    """Those that name the newest kernel."""
+    return template.follows_kernel
+
+
+def of_one_kernel(template: Template) -> bool:
+    """Those that are made for one kernel and have its release in their names, or nothing to do with kernels."""
+    return not template.follows_kernel
 
 
 @dataclass(frozen=True)
@@ -48,7 +64,8 @@ class Package:
 
     @property
     def filename(self) -> str:
-        return "%s_%s_%s.deb" % (self.name, self.version, self.arch)
+        """As archives have it: without the version's epoch."""
+        return "%s_%s_%s.deb" % (self.name, self.version.partition(":")[2] or self.version, self.arch)
 
 
 @dataclass(frozen=True)
@@ -58,15 +75,25 @@ class Expander:
     manifest: Manifest
     public_keys: Mapping[str, bytes]
 
-    def expand(self, set_names: Iterable[str], context: Context, kernels: Sequence[Kernel] = ()) -> List[Package]:
+    def expand(
+        self, set_names: Iterable[str], context: Context, kernels: Sequence[Kernel] = (), which: Which = everything
+    ) -> List[Package]:
         packages = []
         for set_name in set_names:
-            for template in self.manifest.sets[set_name]:
-                for row in template.each or ({},):
+            for template in filter(which, self.manifest.sets[set_name]):
+                for row in self._rows(template, context):
                     for kernel in kernels if template.per_kernel else (None,):
                         full = {**context, **row, **(kernel_context(kernel) if kernel else {})}
                         packages.append(self.package(template, full))
         return packages
+
+    def _rows(self, template: Template, context: Context) -> Sequence[Mapping[str, str]]:
+        """The rows of a template that apply: a branch may have no proprietary modules."""
+        rows = template.each or ({},)
+        branch = self.manifest.branches.get(context.get("b", ""))
+        if branch is None or not branch.open_only:
+            return rows
+        return () if template.proprietary else [row for row in rows if row.get("license") != PROPRIETARY]
 
     def package(self, template: Template, context: Context) -> Package:
         name = fill(template.name, context)
@@ -89,9 +116,9 @@ class Expander:
             files += [self._file(spec, context) for spec in payload.files]
             links.update({fill(path, context): fill(target, context) for path, target in payload.links.items()})
             for library in payload.libraries:
-                real = "%s.%s" % (library.stem, context["v"])
-                files.append(PackageFile("%s/%s" % (context["lib"], real), elf.shared_library(library.soname), 0o644))
-                links["%s/%s" % (context["lib"], library.soname)] = real
+                real, soname = "%s.%s" % (library.stem, context["v"]), fill(library.soname, context)
+                files.append(PackageFile("%s/%s" % (context["lib"], real), elf.shared_library(soname), 0o644))
+                links["%s/%s" % (context["lib"], soname)] = real
             for modules in payload.modules:
                 directory, licence = fill(modules.directory, context), fill(modules.license, context)
                 files += module_files(directory, context["v"], licence, fill(modules.kernel, context))
@@ -102,7 +129,7 @@ class Expander:
             version=fill(template.version, context),
             arch=template.arch,
             component=template.component,
-            relations={field: tuple(entries) for field, entries in relations.items() if entries},
+            relations={field: tuple(filter(None, entries)) for field, entries in relations.items() if any(entries)},
             files=tuple(files),
             links=tuple(sorted(links.items())),
             scripts=tuple((script, "#!/bin/sh\nset -e\n\n%s\nexit 0\n" % "\n".join(parts))
@@ -112,7 +139,7 @@ class Expander:
 
     def _file(self, spec: FileSpec, context: Context) -> PackageFile:
         if spec.key is not None:
-            data = self.public_keys[spec.key]
+            data = self.public_keys[fill(spec.key, context)]
         elif spec.source is not None:
             data = render_source(fill(spec.source, context), context).encode("utf-8")
         elif spec.text is not None:
@@ -177,9 +204,11 @@ def nvidia_packages(expander: Expander, distribution_name: str) -> List[Package]
     manifest, repository = expander.manifest, expander.manifest.nvidia
     distribution = repository.distributions[distribution_name]
     newest = manifest.branches[distribution.branches[-1]].versions[-1]
-    base = {**driver_context(manifest, newest, distribution.revision),
-            "distribution": distribution_name, "keyring_pin": distribution.keyring_pin}
-    packages = expander.expand(repository.always, base)
+    base = {**driver_context(manifest, newest, distribution.revision), "distribution": distribution_name,
+            "key": distribution.key, "keyring_pin": distribution.keyring_pin}
+    packages = expander.expand([*repository.always, *distribution.sets], base)
+    for toolkit_name in distribution.cuda:
+        packages += expander.expand([repository.cuda], {**base, **toolkit_context(manifest, toolkit_name)})
     for branch_name in distribution.branches:
         branch = manifest.branches[branch_name]
         sets = manifest.eras[branch.era][distribution.family]
@@ -187,6 +216,26 @@ def nvidia_packages(expander: Expander, distribution_name: str) -> List[Package]
             packages += expander.expand(sets, driver_context(manifest, version, distribution.revision))
     pinned = " ".join(sorted({package.name for package in packages if package.pinned}))
     return packages + pinning_packages(expander, distribution, {**base, "PINNED": pinned})
+
+
+def toolkit_context(manifest: Manifest, name: str) -> Dict[str, str]:
+    """`12-9` → its texts. Open modules come first where a metapackage brings a driver, proprietary ones will do."""
+    toolkit = manifest.cuda[name]
+    major, _, minor = name.partition("-")
+    driver = "nvidia-open (>= {0}) | cuda-drivers (>= {0})".format(toolkit.driver) if toolkit.driver else ""
+    return {"t": name, "xy": "%s.%s" % (major, minor), "tv": toolkit.version + "-1", "full": toolkit.version,
+            "major": major, "priority": major + minor, "driver": driver}
+
+
+def flat_packages(expander: Expander, name: str) -> List[Package]:
+    """Everything in one of the other flat repositories."""
+    manifest = expander.manifest
+    return expander.expand(manifest.flat[name].sets, {"lib": manifest.library_dir, "host": manifest.host})
+
+
+def docker_packages(expander: Expander, tag: str) -> List[Package]:
+    """Everything in one suite of Docker's repository; `tag` ends its versions (`ubuntu.24.04~noble`)."""
+    return expander.expand(expander.manifest.docker.sets, {"tag": tag})
 
 
 def pinning_packages(expander: Expander, distribution: Distribution, context: Context) -> List[Package]:
@@ -203,19 +252,41 @@ def pinning_packages(expander: Expander, distribution: Distribution, context: Co
 
 
 def archive_packages(expander: Expander, release_name: str, pocket_name: str) -> List[Package]:
-    """Everything in one pocket of the Ubuntu archive double (`""`, `-updates`, `-security`)."""
+    """Everything in one pocket of the Ubuntu archive double (`""`, `-updates`, `-security`, `-proposed`)."""
     manifest, archive = expander.manifest, expander.manifest.ubuntu
     release, pocket = archive.releases[release_name], archive.pockets[pocket_name]
+    versions = [version for version in pocket.versions if manifest.branch_of(version) in release.branches]
+    desktop = [version for version in pocket.desktop if manifest.branch_of(version) in release.branches]
     packages = []
-    if pocket.kernels:
-        for kernel in release.kernels:
-            packages += expander.expand(archive.kernel_sets, kernel_context(kernel))
-    for version in pocket.versions:
-        branch = manifest.branches[manifest.branch_of(version)]
-        context = driver_context(manifest, version, release.revision)
-        packages += expander.expand(manifest.eras[branch.era]["archive"], context, release.kernels)
+    for wanted, kernels, which in ((pocket.kernels, release.kernels, everything),
+                                   (pocket.next_kernels, release.next_kernels, of_one_kernel),
+                                   (pocket.follow, release.next_kernels, metapackages)):
+        for kernel in kernels if wanted else ():
+            packages += expander.expand(archive.kernel_sets, kernel_context(kernel), which=which)
+    for name, version in release.toolkits.items() if pocket.toolkits else ():
+        packages += expander.expand(archive.toolkit_sets, {"name": name, "version": version})
+    for family, suffix, tag, wanted_versions in (("archive", "-server", "srv", versions), ("desktop", "", "", desktop)):
+        for version in wanted_versions:
+            branch = manifest.branches[manifest.branch_of(version)]
+            context = {**driver_context(manifest, version, release.revision), "s": suffix, "srv": tag}
+            packages += _driver_of_archive(expander, branch.era, family, context, release_name, pocket_name)
     if pocket.transitional:
-        packages += transitional_packages(expander, release_name, pocket.versions)
+        packages += transitional_packages(expander, release_name, versions)
+    return packages
+
+
+def _driver_of_archive(
+    expander: Expander, era: str, family: str, context: Context, release_name: str, pocket_name: str
+) -> List[Package]:
+    """One driver version in one pocket: with its modules for the kernels there, or only what follows the next ones."""
+    archive, sets = expander.manifest.ubuntu, expander.manifest.eras[era][family]
+    release, pocket = archive.releases[release_name], archive.pockets[pocket_name]
+    if pocket.follow:
+        return expander.expand(sets, context, release.next_kernels, metapackages)
+    packages = expander.expand(sets, context, release.kernels)
+    if pocket.next_kernels:
+        packages += expander.expand(sets, context, release.next_kernels,
+                                    lambda template: template.per_kernel and of_one_kernel(template))
     return packages
 
 
@@ -225,10 +296,12 @@ def transitional_packages(expander: Expander, release_name: str, versions: Seque
     release = manifest.ubuntu.releases[release_name]
     packages = []
     for transition in manifest.ubuntu.transitional:
+        if transition.releases and release_name not in transition.releases:
+            continue
         for version in versions:
             if manifest.branch_of(version) != transition.new:
                 continue
-            context = driver_context(manifest, version, release.revision)
+            context = {**driver_context(manifest, version, release.revision), "s": "-server"}
             # A name with the full version in it never was installed under another branch's version.
             plain = [dataclasses.replace(template, payloads=(), family="", supersedes=(), provides=(), recommends=(),
                                          depends=(template.name.replace("{b}", transition.new) + " (>= {v})",))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The gpufleet authors
 # GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The shapes of manifest.yml, as frozen dataclasses. They are its documentation; its comments say what values mean."""
+"""The shapes of the manifest, as frozen dataclasses. They are its documentation; its comments say what values mean."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from dataclasses import dataclass
 from typing import Mapping, Optional, Tuple
 
 Strings = Tuple[str, ...]
+
+
+PROPRIETARY = "NVIDIA"
+"""The `license` of a template's row that is about the proprietary modules."""
 
 
 class ManifestError(Exception):
@@ -26,6 +30,15 @@ class Key:
 class Branch:
     era: str
     versions: Strings
+    open_only: bool = False
+
+
+@dataclass(frozen=True)
+class Toolkit:
+    """A CUDA toolkit, and the version of the driver that its metapackages bring; "": they bring none."""
+
+    version: str
+    driver: str = ""
 
 
 @dataclass(frozen=True)
@@ -75,7 +88,10 @@ class Payload:
 
 @dataclass(frozen=True)
 class Template:
-    """A package, or several alike: one per row of `each`, and per kernel where `per_kernel`."""
+    """A package, or several alike: one per row of `each`, and per kernel where `per_kernel`.
+
+    One that `follows_kernel` is a metapackage of the newest kernel; `pinned` ones carry the driver's version.
+    """
 
     name: str
     version: str = "{dv}"
@@ -83,6 +99,8 @@ class Template:
     component: str = "main"
     each: Tuple[Mapping[str, str], ...] = ()
     per_kernel: bool = False
+    follows_kernel: bool = False
+    proprietary: bool = False
     family: str = ""
     supersedes: Strings = ()
     depends: Strings = ()
@@ -97,18 +115,43 @@ class Distribution:
     family: str
     revision: str
     branches: Strings
+    cuda: Strings
+    sets: Strings
+    key: str
+    key_file: str
     keyring_pin: str
 
 
 @dataclass(frozen=True)
 class NvidiaRepository:
-    key: str
-    key_file: str
     origin: str
     label: str
     always: Strings
     pinning: str
+    cuda: str
+    old_key: str
+    old_key_file: str
     distributions: Mapping[str, Distribution]
+
+
+@dataclass(frozen=True)
+class FlatRepository:
+    path: str
+    key: str
+    key_file: str
+    origin: str
+    sets: Strings
+
+
+@dataclass(frozen=True)
+class DockerRepository:
+    """`families` go from the folder of a family of systems to {codename: the end of its versions}."""
+
+    key: str
+    origin: str
+    component: str
+    sets: Strings
+    families: Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True)
@@ -138,12 +181,21 @@ class Release:
     version: str
     revision: str
     kernels: Tuple[Kernel, ...]
+    next_kernels: Tuple[Kernel, ...]
+    branches: Strings
+    toolkits: Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class Pocket:
+    """`next_kernels`: what is needed to boot those; `follow`: the metapackages that move a host to them."""
+
     versions: Strings
+    desktop: Strings = ()
     kernels: bool = False
+    next_kernels: bool = False
+    follow: bool = False
+    toolkits: bool = False
     transitional: bool = False
 
 
@@ -152,6 +204,7 @@ class Transition:
     old: str
     new: str
     sets: Strings
+    releases: Strings = ()
 
 
 @dataclass(frozen=True)
@@ -162,6 +215,7 @@ class UbuntuArchive:
     image_packages: Strings
     image_sets: Strings
     kernel_sets: Strings
+    toolkit_sets: Strings
     releases: Mapping[str, Release]
     pockets: Mapping[str, Pocket]
     transitional: Tuple[Transition, ...]
@@ -176,8 +230,11 @@ class Manifest:
     keys: Mapping[str, Key]
     branches: Mapping[str, Branch]
     eras: Mapping[str, Mapping[str, Strings]]
+    cuda: Mapping[str, Toolkit]
     nvidia: NvidiaRepository
     ubuntu: UbuntuArchive
+    flat: Mapping[str, FlatRepository]
+    docker: DockerRepository
     broken: Mapping[str, Strings]
     payloads: Mapping[str, Payload]
     sets: Mapping[str, Tuple[Template, ...]]

@@ -1,0 +1,3 @@
+/* Sandbox double. */
+#define CUDNN_VERSION_STRING "@V@"
+#define CUDNN_MAJOR @CUDNN_MAJOR@

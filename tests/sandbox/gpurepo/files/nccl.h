@@ -1,0 +1,2 @@
+/* Sandbox double. */
+#define NCCL_VERSION "@V@"

@@ -1,0 +1,3 @@
+#!/bin/sh
+# Sandbox double of DCGM's daemon: runs, and watches nothing.
+exec sleep infinity
