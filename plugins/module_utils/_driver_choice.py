@@ -29,6 +29,9 @@ from ._findings import Finding, finding
 NVLINK5_GPUS = ("2901", "3182")
 """PCI ids of B200 and B300 SXM: their switches show up only behind InfiniBand functions."""
 
+RACK_SCALE_GPUS = ("2941", "31c2")
+"""PCI ids of GB200 and GB300: Fabric Manager runs on the rack's switch trays, the compute trays run IMEX."""
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -142,7 +145,7 @@ def refuse_unfit_host(observed: Observed, wishes: Wishes, choice: Choice) -> Non
 
 
 def fabric_needs(observed: Observed, wishes: Wishes, reasons: List[str]) -> Needs:
-    """Fabric Manager where NVSwitch is, nvlsm where NVLink 5 is, and nowhere else."""
+    """Fabric Manager where NVSwitch is, nvlsm where NVLink 5 is, IMEX on the trays of a rack, and nowhere else."""
     pci = observed.pci
     nvlink5_gpus = [gpu for gpu in pci.gpus if gpu.device in NVLINK5_GPUS]
     if wishes.fabric_manager == "false":
@@ -155,6 +158,9 @@ def fabric_needs(observed: Observed, wishes: Wishes, reasons: List[str]) -> Need
             "Load mlx5_ib and ib_umad (Ubuntu cloud kernels: install linux-modules-extra-%s first), then run again."
             % (observed.running_kernel or "$(uname -r)"),
         )
+    if wishes.fabric_manager == "auto" and any(gpu.device in RACK_SCALE_GPUS for gpu in pci.gpus):
+        reasons.append("IMEX and no Fabric Manager: the switch trays of a GB200 or GB300 rack run that")
+        return Needs(imex=True)
     nvlink5 = bool(pci.nvlink_management) and bool(nvlink5_gpus)
     if pci.nvswitches:
         reasons.append("Fabric Manager: %d NVSwitches on the PCI bus" % len(pci.nvswitches))

@@ -25,6 +25,7 @@ WISHES = Wishes(key_fingerprints=(KEY,))
 # PCI device ids, domain-facts 1.3
 A100, H100, H200, B200, L40S, T4, V100, P100 = "20b2", "2330", "2335", "2901", "26b9", "1eb8", "1db5", "15f8"
 RTX_PRO_6000 = "2bb5"
+GB200, GB300 = "2941", "31c2"
 # NVSwitch ids, domain-facts 2.2
 SWITCH_A100, SWITCH_H100 = "1af1", "22a3"
 

@@ -10,6 +10,8 @@ import pytest
 from support_driver import (
     A100,
     B200,
+    GB200,
+    GB300,
     H100,
     H200,
     L40S,
@@ -71,6 +73,15 @@ CHOICES = [
     # facts 2.1: B200 boards have nvlsm, libnvsdm and Fabric Manager, and no class-0680 device
     ("hgx-b200", pci((B200,) * 8, (), ("mlx5_0", "mlx5_1")), {}, "22.04",
      "580", "580.178.04", "open", "nvidia-open-580", ("nvidia-fabricmanager", "libnvidia-nscq", "libnvsdm")),
+    # facts 2.1, 2.5: a GB200 compute tray has IMEX of the driver's version, and no Fabric Manager, whatever NICs it has
+    ("gb200 tray", pci((GB200,) * 4, (), ("mlx5_0",)), {}, "24.04",
+     "580", "580.178.04", "open", "nvidia-open-580", ("nvidia-imex",)),
+    ("gb300 tray", pci((GB300,) * 4), {"branch": "595"}, "24.04",
+     "595", "595.91.07", "open", "nvidia-open", ("nvidia-imex",)),
+    ("gb200 tray, the archive", pci((GB200,) * 4), {"source": "ubuntu"}, "24.04",
+     "580", "580.178.04", "open", "nvidia-driver-580-server-open", ("nvidia-imex-580",)),
+    ("gb200 tray, no fabric software", pci((GB200,) * 4), {"fabric_manager": "false"}, "24.04",
+     "580", "580.178.04", "open", "nvidia-open-580", ()),
     # facts 2.1: a Blackwell PCIe card has no fabric
     ("rtx pro 6000", pci((RTX_PRO_6000,) * 8), {}, "24.04", "580", "580.178.04", "open", "nvidia-open-580", ()),
     # facts 1.6: NVIDIA's Debian repositories have unsuffixed names in every branch

@@ -67,6 +67,22 @@ def test_a_machine_without_a_gpu_gets_the_driver_when_asked_by_name_and_is_not_r
     assert not plan(carrying, install_without_gpu=True).reboot_required
 
 
+@pytest.mark.parametrize(
+    "architecture, gpu, folder, driver",
+    [
+        ("amd64", H100, "x86_64", "nvidia-open-580"),
+        # facts 1.4: the repository of arm64 servers is called sbsa; the names are the same
+        ("arm64", "2342", "sbsa", "nvidia-open-580"),
+        ("arm64", "2941", "sbsa", "nvidia-open-580"),
+    ],
+)
+def test_a_machine_takes_the_repository_of_its_architecture(architecture, gpu, folder, driver):
+    machine = bare("ubuntu", "24.04", architecture=architecture, pci=pci((gpu,)))
+    shown = plan_as_dict(machine, wishes(), plan(machine))
+    assert shown["architecture"] == folder
+    assert driver in shown["packages"]["install"]
+
+
 # -- packages ----------------------------------------------------------------------------------------------------------
 
 PIN = "nvidia-driver-pinning-580.178.04"
