@@ -23,6 +23,7 @@ from gpurepo.manifest import decode, load, merge, read
 from gpurepo.packages import Expander, Package, archive_packages, docker_packages, flat_packages, nvidia_packages
 from gpurepo.schema import ManifestError
 
+
 def changed(edit: Callable[[dict], object]) -> dict:
     data = read()
     edit(data)

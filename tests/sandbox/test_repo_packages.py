@@ -97,6 +97,60 @@ modinfo -k $K -F version nvidia
     assert after(output, "RESULT") == ["580.178.04"]
 
 
+def test_a_newer_kernel_becomes_the_one_that_boots_and_has_no_driver_without_its_headers(machine):
+    output = machine("""
+get install linux-image-$K linux-headers-$K nvidia-open-580
+get install linux-image-5.15.0-170-generic
+echo RESULT
+readlink /boot/vmlinuz
+modinfo -k $K -F version nvidia
+modinfo -k 5.15.0-170-generic -F version nvidia 2>/dev/null || echo none
+get install linux-headers-5.15.0-170-generic >/dev/null 2>&1
+modinfo -k 5.15.0-170-generic -F version nvidia
+""")
+    assert after(output, "RESULT") == ["vmlinuz-5.15.0-170-generic", "580.178.04", "none", "580.178.04"]
+
+
+def test_the_newest_cuda_toolkit_is_the_default_until_an_administrator_chooses(machine):
+    output = machine("""
+get install cuda-toolkit-12-9 cuda-toolkit-13-5 cuda-toolkit-13-0
+echo RESULT
+readlink -f /usr/local/cuda
+readlink -f /usr/local/cuda-13
+readlink /usr/local/cuda
+update-alternatives --set cuda /usr/local/cuda-12.9 >/dev/null
+/usr/local/cuda/bin/nvcc --version | grep -o 'release [0-9.]*'
+get remove cuda-toolkit-12-9-config-common >/dev/null 2>&1
+readlink -f /usr/local/cuda
+""")
+    assert after(output, "RESULT") == [
+        "/usr/local/cuda-13.5", "/usr/local/cuda-13.5", "/etc/alternatives/cuda", "release 12.9",
+        "/usr/local/cuda-13.5"]
+
+
+def test_a_suffixed_fabric_manager_gives_way_to_the_one_without(machine):
+    output = machine("""
+get install nvidia-fabricmanager-535=535.309.01-1ubuntu1 libnvidia-nscq-535=535.309.01-1ubuntu1
+get install nvidia-fabricmanager=580.178.04-1ubuntu1 libnvidia-nscq=580.178.04-1ubuntu1
+echo RESULT
+installed
+grep -o -- '--lab-version [0-9.]*' /usr/bin/nv-fabricmanager
+dpkg --audit
+""")
+    assert after(output, "RESULT") == [
+        "libnvidia-nscq 580.178.04-1ubuntu1", "nvidia-fabricmanager 580.178.04-1ubuntu1", "--lab-version 580.178.04"]
+
+
+def test_dcgm_comes_neither_enabled_nor_started_and_with_its_user(machine):
+    output = machine("""
+get install datacenter-gpu-manager-4-cuda13
+echo RESULT
+systemctl is-enabled nvidia-dcgm || true
+getent passwd nvidia-dcgm | cut -d: -f1
+""")
+    assert after(output, "RESULT") == ["disabled", "nvidia-dcgm"]
+
+
 def test_a_removed_driver_leaves_no_module(machine):
     output = machine("""
 get install linux-image-$K linux-headers-$K nvidia-open-580

@@ -232,6 +232,29 @@ def test_a_metapackage_at_an_exact_version_pins_neither_the_driver_nor_fabric_ma
     assert mixed.installed["nvidia-fabricmanager"] == "620.70.06-1ubuntu1"
 
 
+@pytest.mark.parametrize(("wanted", "driver", "got"), [
+    ("nvidia-open=595.71.05-1ubuntu1", "nvidia-driver-open", "620.70.06"),
+    ("nvidia-open=580.159.03-1ubuntu1", "nvidia-open-580", "580.178.04"),
+    ("cuda-drivers=580.159.03-1ubuntu1", "cuda-drivers-580", "580.178.04"),
+])
+def test_the_metapackages_without_a_branch_pin_nothing_either(machine, wanted, driver, got):
+    """With the unversioned names of 590 and later it may even be another branch that comes."""
+    mixed = machine(NVIDIA_UBUNTU)
+    mixed.install(wanted)
+    assert mixed.versions_installed("^%s$" % driver) == [got]
+
+
+def test_proprietary_modules_of_595_need_a_pin_since_620_is_there(machine, tree):
+    """Their libraries have the names of 620's, which has no such modules."""
+    unpinned = machine(NVIDIA_UBUNTU)
+    with pytest.raises(CommandFailed, match="unmet dependencies"):
+        unpinned.install("cuda-drivers=595.91.07-1ubuntu1")
+    (deb,) = (tree.root / NVIDIA_UBUNTU).glob("nvidia-driver-pinning-595.91.07_*.deb")
+    unpinned.use_pin_of(deb)
+    unpinned.install("cuda-drivers")
+    assert unpinned.versions_installed("^nvidia-dkms$") == ["595.91.07"]
+
+
 def test_a_suffixed_fabric_manager_drifts_from_the_driver_unless_the_exact_version_is_named(machine):
     """Nothing in the packages ties the two, and Fabric Manager refuses to serve another driver version."""
     mixed = machine(NVIDIA_UBUNTU)
