@@ -316,7 +316,16 @@ def test_without_ubuntus_keys_a_genuine_ubuntu_is_refused_and_the_package_named(
 @pytest.mark.parametrize(("suite", "merged"), [("bullseye", True), ("bookworm", False), ("trixie", False)])
 def test_a_base_has_one_lib_and_one_bin_as_an_installed_system_has(suite: str, merged: bool):
     """From bookworm on that is so without asking; in bullseye packages of /usr/lib/modules would miss /lib/modules."""
-    assert ("--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr" in bootstrap_command(systems.debian(suite))) == merged
+    hooks = [part for part in bootstrap_command(systems.debian(suite)) if part.startswith("--setup-hook=")]
+    assert bool(hooks) == merged
+
+
+def test_the_hook_for_old_systems_makes_the_links_of_a_new_one(tmp_path: Path):
+    subprocess.run(["sh", "-euc", images.MERGE_USR, "sh", str(tmp_path)], check=True)
+    assert os.readlink(tmp_path / "lib") == "usr/lib"
+    assert (tmp_path / "bin").is_dir()
+    assert (tmp_path / "sbin").is_dir()
+    assert (tmp_path / "lib64").is_dir()
 
 
 def test_images_are_removed_before_the_bases_they_are_layers_on():

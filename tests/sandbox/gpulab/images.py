@@ -43,9 +43,9 @@ SOURCES = SANDBOX / "images"
 DEBIAN_MIRROR_VARIABLE = "GPUFLEET_DEBIAN_MIRROR"
 UBUNTU_MIRROR_VARIABLE = "GPUFLEET_UBUNTU_MIRROR"
 UBUNTU_KEYRING = Path("/usr/share/keyrings/ubuntu-archive-keyring.gpg")
-MERGED_USR_HOOK = "/usr/share/mmdebstrap/hooks/merged-usr"
+MERGE_USR = 'for name in bin lib lib32 lib64 libx32 sbin; do mkdir -p "$1/usr/$name"; ln -s "usr/$name" "$1/$name"; done'
 MERGED_BY_HOOK = ("bullseye", "focal")
-"""Suites whose minimal system still has /bin and /lib apart, which an installed Ubuntu of that age has not."""
+"""Suites whose minimal system has /bin and /lib apart, which no installed Ubuntu has had since 19.04."""
 
 BUILD_TIMEOUT_S = 1800.0
 IMPORT_TIMEOUT_S = 600.0
@@ -107,7 +107,7 @@ class _Bootstrap:
     def digest(self) -> str:
         texts = [self.base.suite, self.base.components, *self.packages]
         if self.base.suite in MERGED_BY_HOOK:
-            texts.append(MERGED_USR_HOOK)
+            texts.append(MERGE_USR)
         return digest_of(*texts, "sources", *self.sources, "apt", *self.apt_settings)
 
 
@@ -158,7 +158,7 @@ def _mmdebstrap(bootstrap: _Bootstrap, archive: Path) -> List[str]:
     # The package lists stay: without them check mode on a fresh host would see no package at all.
     command += ["--skip=cleanup/apt/lists"]
     if bootstrap.base.suite in MERGED_BY_HOOK:
-        command += [f"--hook-dir={MERGED_USR_HOOK}"]
+        command += [f"--setup-hook={MERGE_USR}"]
     if bootstrap.base.vendor == "Ubuntu":
         command += [f"--keyring={UBUNTU_KEYRING}"]
     command += [f"--aptopt={setting}" for setting in ('Acquire::Languages "none";', *bootstrap.apt_settings)]
