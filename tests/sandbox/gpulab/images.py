@@ -43,7 +43,7 @@ SOURCES = SANDBOX / "images"
 DEBIAN_MIRROR_VARIABLE = "GPUFLEET_DEBIAN_MIRROR"
 UBUNTU_MIRROR_VARIABLE = "GPUFLEET_UBUNTU_MIRROR"
 UBUNTU_KEYRING = Path("/usr/share/keyrings/ubuntu-archive-keyring.gpg")
-MERGE_USR = 'for name in bin lib lib32 lib64 libx32 sbin; do mkdir -p "$1/usr/$name"; ln -s "usr/$name" "$1/$name"; done'
+MERGE_USR = 'for name in bin lib lib32 lib64 libx32 sbin; do mkdir -p $1/usr/$name; ln -s usr/$name $1/$name; done'
 MERGED_BY_HOOK = ("bullseye", "focal")
 """Suites whose minimal system has /bin and /lib apart, which no installed Ubuntu has had since 19.04."""
 
