@@ -125,25 +125,69 @@ def test_query_knows_the_fields_of_its_branch(tmp_path, version, field, known):
         assert (answer.rc, answer.text) == (2, f'Field "{field}" is not a valid field to query.\n\n')
 
 
+HELP = " Please run 'nvidia-smi -h' for help.\n\n"
+
+
 @pytest.mark.parametrize(
-    "arguments, words",
+    "arguments, rc, text",
     [
-        (("--query-gpu=name",), "Format modifier --format=csv is mandatory."),
-        (("--query-gpu=name", "--format=csv,nohead"), "Format modifier is not recognized."),
-        (("--query-gpu",), "ERROR: Option --query-gpu is missing its value. Please run 'nvidia-smi -h' for help."),
-        (("--bogus",), "ERROR: Option --bogus is not recognized. Please run 'nvidia-smi -h'."),
-        (("-L", "-pm", "1"), "ERROR: Only one command can be run at a time. Please run 'nvidia-smi -h' for help."),
-        (("topo", "-m", "-i", "0"), "The -i command line argument must be used in conjunction with -n or -p."),
+        (("--query-gpu=name",), 2, '"--format=" switch is missing.' + HELP),
+        (("--query-gpu=name", "--format=noheader"), 2, "Format modifier --format=csv is mandatory.\n"),
+        (("--query-gpu=name", "--format=csv,nohead"), 2, "Format modifier is not recognized.\n"),
+        (("--query-gpu=name", "--query-compute-apps=pid"), 2, "Only one --query-* switch can be used at a time.\n"),
+        (("--query-gpu=name", "--bogus"), 2, "ERROR: Option --bogus is not recognized." + HELP),
+        (("--query-gpu",), 255, "ERROR: Option --query-gpu is missing its value." + HELP),
+        (("-q", "-i"), 255, "ERROR: Option -i is missing its value." + HELP),
+        (("--bogus",), 255, "ERROR: Option --bogus is not recognized. Please run 'nvidia-smi -h'.\n\n"),
+        (("-pm", "1", "--bogus"), 255, "ERROR: Option --bogus is not recognized." + HELP),
+        (("-q", "-pm", "1"), 255, "ERROR: Option -q is not recognized." + HELP),
+        (("-L", "-pm", "1"), 2, "ERROR: Option -pm is not valid for this command." + HELP),
+        (("-q", "-L"), 2, "ERROR: Option -q is not valid for this command." + HELP),
+        (
+            ("topo", "-m", "-i", "0"),
+            255,
+            "The -i command line argument must be used in conjunction with -n or -p.\n\n",
+        ),
+        (("topo", "-foo"), 2, 'Option "-foo" is not recognized.\n'),
+        (("topo", "-p2p"), 2, 'Option "-p2p" is missing its value.\n'),
+        (("topo", "-p2p", "x"), 2, "Invalid p2p capability index specified at the command-line\n"),
+        (("nvlink", "-s", "-i"), 2, 'Option "-i" is missing its value.\n'),
+        (("nvlink", "-s", "-l", "x"), 2, 'Option "x" is invalid for "-l".\n'),
+        (("mig", "-foo"), 2, 'Option "-foo" is not recognized.\n'),
+        (("mig", "-cgi"), 2, 'Option "-cgi" is missing its value.\n'),
+        (("-q", "-d", "FOO"), 2, "Failed to parse --display/-d flags\n"),
+        (("-q", "-d", "ECC,FOO"), 2, "Failed to parse --display/-d flags\n"),
+        (
+            ("-d", "ECC"),
+            2,
+            "Invalid combination of input arguments. Specify -q/--query and -d/--display to run a filtered query. "
+            + HELP,
+        ),
+        (
+            ("-q", "-x", "-d", "ECC"),
+            2,
+            "Invalid combination of input arguments: --display/-d flags can not be combined with -x/--xml-format "
+            "flags.\n",
+        ),
         (
             ("-x",),
-            "Invalid combination of input arguments. Specify -q/--query and -x/--xml-format to run an XML query.  "
-            "Please run 'nvidia-smi -h' for help.",
+            2,
+            "Invalid combination of input arguments. Specify -q/--query and -x/--xml-format to run an XML query. "
+            + HELP,
         ),
     ],
 )
-def test_wrong_arguments_end_with_2_on_stdout(machine, arguments, words):
+def test_wrong_arguments_have_their_words_and_exit_code_on_stdout(machine, arguments, rc, text):
+    """Rows seen by running 550.163.01."""
     answer = machine.smi(*arguments)
-    assert (answer.rc, answer.text, answer.stderr) == (2, words + "\n", "")
+    assert (answer.rc, answer.text, answer.stderr) == (rc, text, "")
+
+
+@pytest.mark.parametrize("name", ["nvlink", "topo", "mig"])
+def test_a_sub_command_without_a_mode_prints_its_usage(machine, name):
+    answer = machine.smi(name)
+    assert answer.rc == 0
+    assert f"Usage: nvidia-smi {name} [options]" in answer.text
 
 
 def test_compute_apps_of_an_idle_machine_is_the_header_alone(machine):

@@ -234,6 +234,15 @@ def test_a_dead_fabric_manager_fails_its_unit_and_stays_dead(h100):
     assert h100.unit("nvidia-fabricmanager") == "active"
 
 
+def test_a_governor_is_written_on_every_cpu_and_reset_by_a_reboot(a100):
+    files = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"
+    assert set(a100.out(f"cat {files}").split()) == {"schedutil"}
+    a100.out(f"for file in {files}; do echo performance > $file; done")
+    assert set(a100.out(f"cat {files}").split()) == {"performance"}
+    a100.reboot()
+    assert set(a100.out(f"cat {files}").split()) == {"schedutil"}
+
+
 def test_a_power_limit_is_recorded_and_gone_after_the_reboot(h100):
     assert h100.smi("-i", "2", "-pl", "450")[0] == 0
     question = "nvidia-smi -i 2 --query-gpu=power.limit --format=csv,noheader,nounits"

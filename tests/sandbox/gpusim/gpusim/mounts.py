@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Put a tree of ours over one of the kernel's. Only on the simulated machine, never under `GPULAB_ROOT`."""
 
+import os
 import subprocess
 
 from . import paths
@@ -20,6 +21,13 @@ def bind(source: str, target: str) -> None:
 def overlay(source: str, target: str) -> None:
     """Show the entries of `source` beside those of `target` (/sys/module)."""
     _mount(target, "mount", "-t", "overlay", "-o", f"lowerdir={source}:{target}", "gpulab", target)
+
+
+def overlay_writable(folder: str, target: str) -> None:
+    """Show the entries of `folder`/upper in `target`, and keep there what is written to any of its files."""
+    os.makedirs(f"{folder}/work", exist_ok=True)
+    options = f"lowerdir={target},upperdir={folder}/upper,workdir={folder}/work"
+    _mount(target, "mount", "-t", "overlay", "-o", options, "gpulab", target)
 
 
 def _mount(target: str, *command: str) -> None:

@@ -25,6 +25,12 @@ from . import state
 WHILE_HELD = ("power_limit_w", "gpu_clocks", "memory_clocks", "application_clocks")
 """Settings that the driver forgets with its last client: nvidia-smi warns of it when it sets them."""
 
+CURED_BY_RESET = {
+    "reset_required": (True,), "recovery": ("reset", "drain_and_reset"), "ecc": ("sram", "dram"),
+    "remap": ("pending", "uncorrectable"), "pages": ("single", "double"),
+}  # fmt: skip
+"""Fault → values that a reset of the GPU ends: what waited for one is done then."""
+
 COMPUTE_MODES = {"DEFAULT": "Default", "PROHIBITED": "Prohibited", "EXCLUSIVE_PROCESS": "Exclusive_Process"}
 """The word of `-c` → the word of the readers."""
 
@@ -129,10 +135,14 @@ def latch(content: dict, uuids) -> None:
 
 
 def reset(one) -> None:
-    """What a reset of the GPU does: pending modes become current ones, what the driver had set is forgotten."""
+    """What a reset of the GPU does: pending modes and repairs are done, what the driver kept is forgotten."""
     with state.changing() as content:
-        for name in (*WHILE_HELD, "compute_mode", "mig_instances"):
+        for name in (*WHILE_HELD, "compute_mode", "mig_instances", "ecc_errors"):
             content.get(name, {}).pop(one.uuid, None)
+        faults = content.get("faults", {}).get(one.sysfs_bus_id, {})
+        for name, values in CURED_BY_RESET.items():
+            if faults.get(name) in values:
+                del faults[name]
         if one.uuid in content.get("mig_pending", {}):
             content.setdefault("mig_mode", {})[one.uuid] = content["mig_pending"][one.uuid]
         latch(content, [one.uuid])

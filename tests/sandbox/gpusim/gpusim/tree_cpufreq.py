@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """/sys/devices/system/cpu/cpu*/cpufreq: governors that can be written, new at each boot.
 
-Plain files: unlike the kernel they take any word, and one setting does not change another.
+Plain files: unlike the kernel they take any word, and one setting does not change another. A writer that does not cut
+the file first (cpupower) leaves the end of a longer word behind a shorter one.
 """
 
 import json

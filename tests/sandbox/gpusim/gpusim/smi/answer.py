@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How the tool ends: exit codes, and the texts that stand in for an answer. All of them go to stdout."""
 
-OK, BAD_ARGUMENT, NO_PERMISSION, NOT_FOUND = 0, 2, 4, 6
-NO_DRIVER, NO_LIBRARY, LOST, MISMATCH, OTHER = 9, 12, 15, 18, 255
+OK, BAD_ARGUMENT, NOT_SUPPORTED, NO_PERMISSION, NOT_FOUND = 0, 2, 3, 4, 6
+NO_DRIVER, NO_LIBRARY, INFOROM, LOST, MISMATCH, IN_USE, NO_RESOURCES, OTHER = 9, 12, 14, 15, 18, 19, 23, 255
 
 NO_DRIVER_TEXT = (
     "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. "
@@ -17,8 +17,10 @@ NO_LIBRARY_TEXT = (
 )
 NO_DEVICES_TEXT = "No devices were found\n"
 TOPOLOGY_FAILED_TEXT = "Failed to run topology matrix\n\n"
+P2P_FAILED_TEXT = "Failed to display p2p capability matrix for the specified p2p Index\n\n"
 ALL_DONE_TEXT = "All done.\n"
 STOPPED_TEXT = "Terminating early due to previous errors.\n"
+WARNED_TEXT = "Treating as warning and moving on.\n"
 
 
 class Failure(Exception):
@@ -28,6 +30,14 @@ class Failure(Exception):
         super().__init__(text)
         self.text = text
         self.code = code
+
+
+class Warned(Exception):
+    """One GPU cannot have a setting: the tool says so and goes on with the next one, unless `-eow` was given."""
+
+    def __init__(self, text: str):
+        super().__init__(text)
+        self.text = text
 
 
 def mismatch_text(library: str) -> str:
@@ -40,3 +50,9 @@ def lost_text(where: str) -> str:
     return (
         f"Unable to determine the device handle for {where}: GPU is lost.  Reboot the system to recover this GPU\n\n\n"
     )
+
+
+def with_inforom_warning(text: str, gpus: list) -> tuple:
+    """Return `(text, exit code)` of the table and of `-q`: they warn below, with rc 14. `-q -x` and queries do not."""
+    lines = [f"WARNING: infoROM is corrupted at gpu {one.short_bus_id}\n" for one in gpus if "inforom" in one.faults]
+    return text + "".join(lines), INFOROM if lines else OK

@@ -13,7 +13,8 @@ import time
 from .. import driver, gpu
 from . import answer
 from .answer import Failure
-from .options import parse, select
+from .options import QUERIES, parse
+from .selection import select
 
 
 def main(argv) -> int:
@@ -77,6 +78,14 @@ def _run(machine, version: str, argv: list) -> tuple:
         from . import listing
 
         return listing.devices(machine)
+    if wanted.command == "help":
+        from . import field_help
+
+        return field_help.render(wanted.value, version), answer.OK
+    if wanted.command == "topo" and wanted.mode == "p2p":
+        from . import p2p
+
+        return p2p.render(machine, wanted)
     if wanted.command == "topo":
         from . import topo
 
@@ -85,7 +94,7 @@ def _run(machine, version: str, argv: list) -> tuple:
     if wanted.command == "table":
         from . import table
 
-        return table.render(machine, gpus, version), answer.OK
+        return answer.with_inforom_warning(table.render(machine, gpus, version), gpus)
     if wanted.command == "xml":
         from . import xml
 
@@ -93,8 +102,8 @@ def _run(machine, version: str, argv: list) -> tuple:
     if wanted.command == "plain":
         from . import plain
 
-        return plain.render(machine, gpus, version), answer.OK
-    if wanted.command in ("query-gpu", "query-compute-apps", "query-remapped-rows"):
+        return answer.with_inforom_warning(plain.render(machine, gpus, version, wanted.fields), gpus)
+    if wanted.command in QUERIES:
         from . import query
 
         return query.render(machine, gpus, version, wanted), answer.OK
@@ -102,6 +111,14 @@ def _run(machine, version: str, argv: list) -> tuple:
         from . import nvlink
 
         return nvlink.render(gpus, version, wanted), answer.OK
+    if wanted.command == "mig":
+        from . import mig
+
+        return mig.run(machine, gpus, version, wanted, argv)
+    if wanted.command == "gpu-reset":
+        from . import reset
+
+        return reset.apply(machine, gpus, argv), answer.OK
     from . import setters
 
     return setters.apply(machine, gpus, wanted, argv), answer.OK

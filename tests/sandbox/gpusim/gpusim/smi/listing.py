@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """`nvidia-smi -L` and `--version`."""
 
-from .. import driver
+from .. import driver, mig_layout
 from . import answer
 
 
@@ -18,6 +18,9 @@ def devices(machine) -> tuple:
             code = answer.LOST
         else:
             lines.append(title(one) + "\n")
+            devices_of = mig_layout.devices(one.uuid, mig_layout.of_model(one.model["name"]), one.mig_instances)
+            for device in devices_of:
+                lines.append(f"  {device['name']:<15} Device {device['index']:2}: (UUID: {device['uuid']})\n")
     return "".join(lines), code
 
 

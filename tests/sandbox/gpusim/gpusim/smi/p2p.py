@@ -6,6 +6,7 @@
 The format is 550's: a space before each name, a tab after each cell, an underlined header even into a pipe.
 """
 
+from .. import links
 from . import answer
 from .answer import Failure
 
@@ -29,13 +30,16 @@ def render(machine, wanted) -> tuple:
         raise Failure(answer.P2P_FAILED_TEXT, answer.OTHER)
     text = " \t\x1b[4m" + "".join(f"GPU{one.index}\t" for one in gpus) + "\x1b[0m\n"
     for one in gpus:
-        cells = ("X" if one is other else _cell(wanted.value[0], one, other) for other in gpus)
+        cells = ("X" if one is other else _cell(machine, wanted.value[0], one, other) for other in gpus)
         text += f" GPU{one.index}\t" + "".join(f"{cell}\t" for cell in cells) + "\n"
     return text + LEGEND, answer.OK
 
 
-def _cell(capability: str, one, other) -> str:
-    """NVLink needs a living link at both ends; GeForce cards refuse each other over PCIe (recorded: CNS)."""
+def _cell(machine, capability: str, one, other) -> str:
+    """NVLink needs a living link between the two; GeForce cards refuse each other over PCIe (recorded: CNS)."""
+    if one.cannot_reach(other):
+        return "NS"
     if capability == "n":
-        return "OK" if any(one.links.values()) and any(other.links.values()) else "NS"
+        joined = links.joined(machine, one, other) and links.joined(machine, other, one)
+        return "OK" if joined else "NS"
     return "CNS" if one.model.get("brand") == "GeForce" else "OK"

@@ -12,7 +12,8 @@ NAMES = {
     "mig_mode/current_mig": "Current", "mig_mode/pending_mig": "Pending", "serial": "Serial Number",
     "driver_model/current_dm": "Current", "driver_model/pending_dm": "Pending",
     "uuid": "GPU UUID", "pdi": "GPU PDI", "multigpu_board": "MultiGPU Board", "gpu_fru_part_number": "FRU Part Number",
-    "platformInfo": "Platform Info", "module_id": "Module Id", "gpu_fabric_guid": "GPU Fabric GUID",
+    "platformInfo": "Platform Info", "module_id": "Module Id", "gpu_module_id": "Module ID",
+    "drain_and_reset_recommended": "Drain and Reset Recommended", "gpu_fabric_guid": "GPU Fabric GUID",
     "img_version": "Image Version", "pwr_object": "Power Management Object",
     "inforom_bbx_flush": "Inforom BBX Object Flush", "current_gom": "Current", "pending_gom": "Pending",
     "c2c_mode": "GPU C2C Mode", "vgpu_heterogeneous_mode": "vGPU Heterogeneous Mode", "ibmnpu": "IBMNPU",
@@ -49,6 +50,12 @@ NAMES = {
     "edpp_multiplier": "EDPp Multiplier", "graphics_clock": "Graphics", "sm_clock": "SM", "mem_clock": "Memory",
     "video_clock": "Video", "graphics_volt": "Graphics", "cliqueId": "CliqueId", "clusterUuid": "ClusterUUID",
     "route_recovery_in_progress": "Route Recovery in progress", "supported_mem_clock": "Memory",
+    "multiprocessor_count": "Multiprocessor count", "copy_engine_count": "Copy Engine count",
+    "encoder_count": "Encoder count", "decoder_count": "Decoder count", "ofa_count": "OFA count",
+    "jpg_count": "JPG count", "mig_device": "MIG Device", "mig_device/fb_memory_usage": "Shared FB Memory Usage",
+    "mig_device/bar1_memory_usage": "Shared BAR1 Memory", "ecc_error_count": "ECC Errors",
+    "volatile_count": "Volatile",
+    "gpu_memory_power_readings": "GPU Memory Power Readings ",  # the space is the tool's
 }  # fmt: skip
 """Tag (or parent/tag) → name, where it is not simply the tag's words."""
 
@@ -56,47 +63,73 @@ WORDS = {"gpu": "GPU", "mig": "MIG", "vbios": "VBIOS", "id": "ID", "oem": "OEM",
          "vgpu": "VGPU", "bbx": "BBX", "pci": "PCI", "sw": "SW", "hw": "HW", "fb": "FB", "bar1": "BAR1", "fps": "FPS",
          "fbc": "FBC", "dram": "DRAM", "sram": "SRAM", "l2": "L2", "sm": "SM", "pcie": "PCIE", "tpc": "TPC",
          "egm": "EGM"}  # fmt: skip
-LEFT_OUT = ("mig_devices", "accounted_processes", "supported_gpu_target_temp", "supported_clocks", "retired_pages")
+LEFT_OUT = ("accounted_processes", "supported_gpu_target_temp", "supported_clocks", "retired_pages")
 DEEPER = ("clocks_event_reason_hw_thermal_slowdown", "clocks_event_reason_hw_power_brake_slowdown")
 
 
-def render(machine, gpus: list, version: str) -> str:
-    """Return the text form; values stand in column 55 (590 and later) or 43."""
-    column = 55 if driver.branch(version) >= 590 else 43
+NARROW = 42
+"""Where values stand before 590, and where those of processes still do."""
+
+
+def render(machine, gpus: list, version: str, blocks=()) -> str:
+    """Return the text form, of some `blocks` (`-d`) only; values stand in column 55 (590 and later) or 42."""
+    column = 55 if driver.branch(version) >= 590 else NARROW
     root = ElementTree.fromstring(document.render(machine, gpus, version).split("\n", 2)[2])
     lines = ["", "==============NVSMI LOG==============", ""]
     for name in ("Timestamp", "Driver Version", "CUDA Version"):
-        lines.append(_line(name, root.findtext(name.lower().replace(" ", "_")), 0, column))
-    lines += ["", _line("Attached GPUs", root.findtext("attached_gpus"), 0, column)]
+        lines.append(line(name, root.findtext(name.lower().replace(" ", "_")), 0, column))
+    lines += ["", line("Attached GPUs", root.findtext("attached_gpus"), 0, column)]
     for element in root.findall("gpu"):
         lines.append("GPU " + element.get("id"))
-        for child in element:
-            lines += _element(child, "", 4, column, driver.branch(version))
+        if blocks:
+            from . import plain_blocks
+
+            lines += plain_blocks.lines(element, blocks, column, driver.branch(version))
+        else:
+            for child in element:
+                lines += element_lines(child, "", 4, column, driver.branch(version))
         lines.append("")
     return "\n".join(lines) + "\n"
 
 
-def _element(element, parent: str, indent: int, column: int, branch: int) -> list:
+def element_lines(element, parent: str, indent: int, column: int, branch: int) -> list:
+    """Lines of one element of the XML document and what is below it."""
     if element.tag == "processes":
-        return [_line("Processes", "None", indent, column)]
+        return _processes(element, indent, column)
     if element.tag == "retired_pages":
         names = ("Single Bit ECC", "Double Bit ECC", "Pending Page Blacklist")
-        return [" " * indent + "Retired Pages", *(_line(name, "N/A", indent + 4, column) for name in names)]
-    if element.tag in LEFT_OUT or (element.tag == "power_state" and branch >= 590):
+        return [" " * indent + "Retired Pages", *(line(name, "N/A", indent + 4, column) for name in names)]
+    if element.tag == "mig_devices":
+        return [text for device in element for text in element_lines(device, "", indent, column, branch)]
+    if element.tag in LEFT_OUT or element.tag == "power_state":
         return []
-    name = _name(element.tag, parent)
+    name = "Gpu" if element.tag == "gpu_util" and branch < 590 else _name(element.tag, parent)
     if not len(element):
         text = (element.text or "").strip()
         if element.tag.startswith("pci_") and element.tag != "pci_bus_id":
             text = "0x" + text
-        return [_line(name, text, indent + (4 if element.tag in DEEPER else 0), column)]
+        return [line(name, text, indent + (4 if element.tag in DEEPER else 0), column)]
     lines = [" " * indent + name]
     for child in element:
-        lines += _element(child, element.tag, indent + 4, column, branch)
+        lines += element_lines(child, element.tag, indent + 4, column, branch)
     return lines
 
 
-def _line(name: str, value, indent: int, column: int) -> str:
+def _processes(element, indent: int, column: int) -> list:
+    if not len(element):
+        return [line("Processes", "None", indent, column)]
+    lines = [" " * indent + "Processes"]
+    for process in element:
+        lines.append(line("GPU instance ID", process.findtext("gpu_instance_id"), indent + 4, NARROW))
+        lines.append(line("Compute instance ID", process.findtext("compute_instance_id"), indent + 4, NARROW))
+        lines.append(line("Process ID", process.findtext("pid"), indent + 4, NARROW))
+        for name, tag in (("Type", "type"), ("Name", "process_name"), ("Used GPU Memory", "used_memory")):
+            lines.append(line(name, process.findtext(tag), indent + 8, NARROW))
+    return lines
+
+
+def line(name: str, value, indent: int, column: int) -> str:
+    """`    Name      : value`, the colon in `column`."""
     return f"{' ' * indent + name:<{column}}: {value}"
 
 

@@ -9,9 +9,12 @@ A value is a constant, or a function of (context, GPU). None is N/A.
 import time
 
 from .. import driver
+from . import query_document
 from .xml_health import REASONS
 
 DEPRECATED = "Requested functionality has been deprecated"
+ERRORS_IN_PLACE = (DEPRECATED, "GPU is lost", "GPU requires reset", "Unknown Error", "Insufficient Permissions")
+"""Texts that stand where a value should; this form puts them in brackets."""
 
 ALIASES = {
     "gpu_name": "name", "gpu_bus_id": "pci.bus_id", "gpu_serial": "serial", "gpu_uuid": "uuid",
@@ -33,6 +36,18 @@ class Context:
     def __init__(self, machine, version: str, now: float):
         self.machine, self.version, self.now = machine, version, now
         self.branch = driver.branch(version)
+        self.documents = {}
+
+    def document(self, one):
+        """What `-q -x` says of the GPU: an element with its sections. Made once, and only when a field needs it."""
+        if one.uuid not in self.documents:
+            import xml.etree.ElementTree as ElementTree
+
+            from . import xml as document
+
+            text = document.render(self.machine, [one], self.version)
+            self.documents[one.uuid] = ElementTree.fromstring(text.split("\n", 2)[2]).find("gpu")
+        return self.documents[one.uuid]
 
 
 def _model(*keys):
@@ -45,24 +60,8 @@ def _model(*keys):
     return get
 
 
-def _pci(key: str):
-    return lambda _context, one: one.model["pci"][key]
-
-
-def _watts(key: str):
-    return lambda _context, one: f"{one.model['power_w'][key]:.2f}"
-
-
-def _limit(_context, one):
-    return f"{one.power_limit_w:.2f}"
-
-
-def _ecc(value):
-    return lambda _context, one: value if one.model["ecc"] else None
-
-
-def _mig(_context, one):
-    return "Disabled" if one.model["mig"] else None
+def _pci_number(get):
+    return lambda _context, one: "0x" + get(one)
 
 
 def _timestamp(context, _one):
@@ -70,30 +69,24 @@ def _timestamp(context, _one):
     return time.strftime("%Y/%m/%d %H:%M:%S", now) + f".{int(context.now * 1000) % 1000:03d}"
 
 
-def _fabric(done: str):
-    return lambda _context, one: done if one.fabric_state == "Completed" else "N/A"
-
-
-def _remap(value):
-    return lambda _context, one: value if one.model["row_remapping"] else None
-
-
-def _app_clock(key: str):
-    return lambda context, one: DEPRECATED if context.branch >= 590 else one.model["clocks_mhz"][key]
-
-
-def _pci_number(get):
-    return lambda _context, one: "0x" + get(one)
-
-
-def _margin(_context, one):
-    limit = one.model["temperature_c"]["limit"]
-    return None if limit is None else limit - one.temperature_c
-
-
 def _average_draw(_context, one):
     return f"{one.power_draw_w:.2f}" if one.model["average_power"] else None
 
+
+def _active(name: str):
+    return lambda _context, one: "Active" if name in one.reasons else "Not Active"
+
+
+def _mask(_context, one):
+    bits = sum(1 << number for number, name in enumerate(REASON_BITS) if name in one.reasons)
+    return f"0x{bits:016X}"
+
+
+REASON_BITS = (
+    "gpu_idle", "applications_clocks_setting", "sw_power_cap", "hw_slowdown", "sync_boost", "sw_thermal_slowdown",
+    "hw_thermal_slowdown", "hw_power_brake_slowdown", "display_clocks_setting",
+)  # fmt: skip
+"""Bit 0 upwards of the mask of clock event reasons (nvml.h)."""
 
 IDENTITY = {
     "timestamp": ("", _timestamp),
@@ -114,13 +107,6 @@ IDENTITY = {
         "",
         lambda _context, one: "0x" + (one.model["pci"]["subsystem_device"][2:] + "10DE").upper(),
     ),
-    "pcie.link.gen.current": ("", _model("pcie", "gen")),
-    "pcie.link.gen.gpucurrent": ("", _model("pcie", "gen")),
-    "pcie.link.gen.max": ("", _model("pcie", "gen")),
-    "pcie.link.gen.gpumax": ("", _model("pcie", "gen")),
-    "pcie.link.gen.hostmax": ("", _model("pcie", "gen")),
-    "pcie.link.width.current": ("", _model("pcie", "width")),
-    "pcie.link.width.max": ("", _model("pcie", "width")),
     "vbios_version": ("", _model("vbios")),
     "inforom.img": ("", _model("inforom", "img")),
     "inforom.oem": ("", _model("inforom", "oem")),
@@ -130,135 +116,79 @@ IDENTITY = {
 }
 
 MODES = {
-    "display_mode": ("", lambda context, _one: DEPRECATED if context.branch >= 580 else "Enabled"),
+    **query_document.MODES,
     "display_active": ("", "Disabled"),
-    "persistence_mode": ("", lambda _context, one: "Enabled" if one.persistence else "Disabled"),
-    "accounting.mode": ("", "Disabled"),
-    "accounting.buffer_size": ("", 4000),
     "driver_model.current": ("", None),
     "driver_model.pending": ("", None),
     "gom.current": ("", None),
     "gom.pending": ("", None),
-    "compute_mode": ("", "Default"),
-    "mig.mode.current": ("", _mig),
-    "mig.mode.pending": ("", _mig),
-    "ecc.mode.current": ("", _ecc("Enabled")),
-    "ecc.mode.pending": ("", _ecc("Enabled")),
     "gsp.mode.current": ("", "Enabled"),
     "gsp.mode.default": ("", "Enabled"),
-    "fan.speed": ("%", None),
-    "pstate": ("", "P0"),
 }
 
 READINGS = {
-    "memory.total": ("MiB", _model("memory_mib")),
-    "memory.reserved": ("MiB", _model("memory_reserved_mib")),
-    "memory.used": ("MiB", 0),
-    "memory.free": ("MiB", lambda _context, one: one.model["memory_mib"] - one.model["memory_reserved_mib"]),
-    **{f"utilization.{name}": ("%", 0) for name in ("gpu", "memory", "encoder", "decoder", "jpeg", "ofa")},
+    **query_document.READINGS,
     **{f"encoder.stats.{name}": ("", 0) for name in ("sessionCount", "averageFps", "averageLatency")},
-    "temperature.gpu": ("", lambda _context, one: one.temperature_c),
-    "temperature.gpu.tlimit": ("", _margin),
-    "temperature.memory": ("", lambda _context, one: one.memory_temperature_c),
     "power.management": ("", lambda context, _one: DEPRECATED if context.branch >= 590 else "Enabled"),
     "power.draw": ("W", lambda _context, one: f"{one.power_draw_w:.2f}"),
     "power.draw.average": ("W", _average_draw),
     "power.draw.instant": ("W", lambda _context, one: f"{one.power_draw_w + 0.35:.2f}"),
-    "power.limit": ("W", _limit),
-    "enforced.power.limit": ("W", _limit),
-    "power.default_limit": ("W", _watts("default")),
-    "power.min_limit": ("W", _watts("min")),
-    "power.max_limit": ("W", _watts("max")),
-    "clocks.current.graphics": ("MHz", _model("clocks_mhz", "graphics_idle")),
-    "clocks.current.sm": ("MHz", _model("clocks_mhz", "graphics_idle")),
-    "clocks.current.memory": ("MHz", _model("clocks_mhz", "memory")),
-    "clocks.current.video": ("MHz", _model("clocks_mhz", "video_idle")),
-    "clocks.applications.graphics": ("MHz", _app_clock("graphics_max")),
-    "clocks.applications.memory": ("MHz", _app_clock("memory")),
-    "clocks.default_applications.graphics": ("MHz", _app_clock("graphics_max")),
-    "clocks.default_applications.memory": ("MHz", _app_clock("memory")),
-    "clocks.max.graphics": ("MHz", _model("clocks_mhz", "graphics_max")),
-    "clocks.max.sm": ("MHz", _model("clocks_mhz", "graphics_max")),
-    "clocks.max.memory": ("MHz", _model("clocks_mhz", "memory")),
     "clocks_event_reasons.supported": ("", "0x00000000000001FF"),
-    "clocks_event_reasons.active": ("", "0x0000000000000001"),
-    **{f"clocks_event_reasons.{name}": ("", "Active" if name == "gpu_idle" else "Not Active") for name in REASONS[:-1]},
+    "clocks_event_reasons.active": ("", _mask),
+    **{f"clocks_event_reasons.{name}": ("", _active(name)) for name in REASONS[:-1]},
 }
 
-_COUNTED = {"dram", "sram", "total"}
-_PLACES = ("device_memory", "dram", "register_file", "l1_cache", "l2_cache", "texture_memory", "cbu", "sram", "total")
 ERRORS = {
-    **{
-        f"ecc.errors.{kind}.{span}.{place}": ("", _ecc(0) if place in _COUNTED | {"device_memory"} else None)
-        for kind in ("corrected", "uncorrected")
-        for span in ("volatile", "aggregate")
-        for place in _PLACES
-    },
-    "retired_pages.single_bit_ecc.count": ("", None),
-    "retired_pages.double_bit.count": ("", None),
-    "retired_pages.pending": ("", None),
-    "fabric.state": ("", lambda _context, one: one.fabric_state),
-    "fabric.status": ("", _fabric("Success")),
-}
-
-_HISTOGRAM = {
-    "remapped_rows.histogram.max": ("", lambda _context, one: one.model["remap_banks"]),
-    **{f"remapped_rows.histogram.{name}": ("", _remap(0)) for name in ("high", "partial", "low", "none")},
-}
-_ROWS = {
-    "remapped_rows.correctable": ("", _remap(0)),
-    "remapped_rows.uncorrectable": ("", _remap(0)),
-    "remapped_rows.pending": ("", _remap("No")),
-    "remapped_rows.failure": ("", _remap("No")),
+    **query_document.ERRORS,
+    **query_document.RETIRED,
+    "fabric.state": ("", query_document.path("fabric/state")),
+    "fabric.status": ("", query_document.path("fabric/status")),
 }
 
 SINCE = {
     550: {
-        "c2c.mode": ("", None),
-        "fabric.cliqueId": ("", _fabric("0")),
-        "fabric.clusterUuid": ("", _fabric("00000000-0000-0000-0000-000000000000")),
-        "fabric.health.bandwidth": ("", "N/A"),
+        "c2c.mode": ("", query_document.path("c2c_mode")),
+        "fabric.cliqueId": ("", query_document.path("fabric/cliqueId")),
+        "fabric.clusterUuid": ("", query_document.path("fabric/clusterUuid")),
+        "fabric.health.bandwidth": ("", query_document.path("fabric/health/bandwidth")),
         **{f"protected_memory.{name}": ("MiB", 0) for name in ("total", "used", "free")},
-        **{f"ecc.errors.uncorrected.{span}.sram.{kind}": ("", _ecc(0))
-           for span in ("volatile", "aggregate") for kind in ("parity", "secded")},
-        "ecc.errors.uncorrected.aggregate.sram.thresholdExceeded": ("", _ecc("No")),
+        **query_document.SPLIT_SRAM,
+        **{f"module.{name}": ("W", None)
+           for name in ("power.draw.average", "power.draw.instant", "power.limit", "enforced.power.limit",
+                        "power.default_limit", "power.min_limit", "power.max_limit")},
     },
     570: {
-        "gpu_recovery_action": ("", "None"),
+        "gpu_recovery_action": ("", query_document.path("gpu_recovery_action")),
         "platform.module_id": ("", lambda _context, one: one.module_id),
         "dramEncryption.mode.current": ("", None),
         "dramEncryption.mode.pending": ("", None),
-        **{f"fabric.health.{name}": ("", "N/A")
+        **{f"fabric.health.{name}": ("", query_document.path(f"fabric/health/{name}"))
            for name in ("route_recovery_in_progress", "route_unhealthy", "access_timeout_recovery")},
     },
     580: {
-        "addressing_mode": ("", lambda context, _one: "HMM" if context.machine.open_modules else "None"),
+        "addressing_mode": ("", query_document.path("addressing_mode")),
         "display_attached": ("", "Yes"),
-        "fabric.health.summary": ("", "N/A"),
-        "fabric.health.incorrect_configuration": ("", "N/A"),
-        "inforom.checksum_validation": ("", "valid"),
-        **_ROWS,
-        **_HISTOGRAM,
-        **{f"clocks_event_reasons_counters.{name}": ("us", 0)
-           for name in ("sw_power_cap", "sync_boost", "sw_thermal_slowdown", "hw_thermal_slowdown",
-                        "hw_power_brake_slowdown")},
+        "fabric.health.summary": ("", query_document.path("fabric/health/summary")),
+        "fabric.health.incorrect_configuration": ("", query_document.path("fabric/health/incorrect_configuration")),
+        "inforom.checksum_validation": (
+            "", lambda _context, one: "invalid" if "inforom" in one.faults else "valid",
+        ),
+        **query_document.REMAPPED,
+        **query_document.HISTOGRAM,
+        **{f"clocks_event_reasons_counters.{name}": (
+               "us", query_document.path(f"clocks_event_reasons_counters/clocks_event_reasons_counters_{tag}"))
+           for name, tag in (("sw_power_cap", "sw_power_cap"), ("sync_boost", "sync_boost"),
+                             ("sw_thermal_slowdown", "sw_therm_slowdown"),
+                             ("hw_thermal_slowdown", "hw_therm_slowdown"),
+                             ("hw_power_brake_slowdown", "hw_power_brake"))},
     },
     590: {"edpp_multiplier": ("%", "100.00"), "hostname": ("", None)},
 }  # fmt: skip
 """Fields that came with a branch (first seen there)."""
 
-UNTIL_570 = {"reset_status.reset_required": ("", "No"), "reset_status.drain_and_reset_recommended": ("", "No")}
-
-COMPUTE_APPS = {
-    "timestamp": ("", _timestamp), "name": ("", None), "gpu_name": ("", None), "pci.bus_id": ("", None),
-    "serial": ("", None), "uuid": ("", None), "pid": ("", None), "process_name": ("", None),
-    "used_gpu_memory": ("MiB", None),
-}  # fmt: skip
-
-REMAPPED_ROWS = {
-    **{name: IDENTITY[name] for name in ("timestamp", "name", "pci.bus_id", "serial", "uuid")},
-    **_ROWS,
-    **_HISTOGRAM,
+UNTIL_570 = {
+    f"reset_status.{name}": ("", query_document.path(f"gpu_reset_status/{name}"))
+    for name in ("reset_required", "drain_and_reset_recommended")
 }
 
 

@@ -6,6 +6,7 @@
 A value is a function of (context, GPU, row). Names with two spellings print the first one in the header.
 """
 
+from . import query_document
 from . import query_fields as fields
 
 ALIASES = {
@@ -34,7 +35,7 @@ COMMON = {
     "gpu_serial": _of_gpu("serial"), "gpu_uuid": _of_gpu("uuid"),
 }  # fmt: skip
 
-_REMAPPED = {**fields.ROWS, **fields.HISTOGRAM}
+_REMAPPED = {**query_document.REMAPPED, **query_document.HISTOGRAM}
 TABLES = {
     "query-compute-apps": {
         **COMMON, "pid": _of_row("pid"), "process_name": _of_row("name"),

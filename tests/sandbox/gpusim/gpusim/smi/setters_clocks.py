@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """`-lgc`, `-lmc`, `-ac` and their resets. What is locked shows only in the current clocks: no field names the lock."""
 
-from .. import settings
+from .. import driver, settings
 from . import answer
 from .answer import Failure, Warned
 
@@ -73,9 +73,8 @@ def _applications(call, one) -> str:
 
 
 def has_application_clocks(one) -> bool:
-    """False from Blackwell on, and for every GPU under a driver of branch 590 or later, which deprecates them."""
-    loaded = one.machine.loaded_version
-    return one.model["architecture"] != "Blackwell" and int(loaded.split(".")[0]) < 590
+    """False for models without them, and for every GPU under a driver of branch 590 or later, which deprecates them."""
+    return one.default_application_clocks_mhz is not None and driver.branch(one.machine.loaded_version) < 590
 
 
 def _reset(name: str, words: str):

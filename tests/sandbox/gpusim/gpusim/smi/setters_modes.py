@@ -13,8 +13,8 @@ VOLATILE_ONLY = ("Volta", "Turing")
 IN_USE = (
     "Warning: MIG mode is in pending {0} state for GPU {1}:In use by another client\n"
     "{1} is currently being used by one or more other processes (e.g. CUDA application or a monitoring "
-    "application such as another instance of nvidia-smi). Please first kill all processes using the device and retry the command or "
-    "reboot the system to make MIG mode effective.\n"
+    "application such as another instance of nvidia-smi). Please first kill all processes using the device and retry "
+    "the command or reboot the system to make MIG mode effective.\n"
 )
 
 

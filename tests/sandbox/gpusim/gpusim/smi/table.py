@@ -5,7 +5,7 @@
 
 import time
 
-from .. import driver
+from .. import driver, settings
 
 WIDTH = (41, 24, 22)
 
@@ -33,7 +33,11 @@ def render(machine, gpus: list, version: str) -> str:
     else:
         lines.append("|  GPU   GI   CI        PID   Type   Process name                              GPU Memory |")
         lines.append("|        ID   ID                                                               Usage      |")
-    lines += ["|" + "=" * 89 + "|", f"|  {'No running processes found':<87}|", line]
+    lines.append("|" + "=" * 89 + "|")
+    lines += [_process(one, entry, number) for one in gpus for entry in one.processes] or [
+        f"|  {'No running processes found':<87}|"
+    ]
+    lines.append(line)
     return "\n".join(lines) + "\n"
 
 
@@ -52,11 +56,21 @@ def _gpu(one) -> list:
     name = model["name"] if len(model["name"]) <= 27 else model["name"][:24] + "..."
     persistence = "On" if one.persistence else "Off"
     power = f"{one.power_draw_w:.0f}W / {one.power_limit_w:>4.0f}W"
-    memory = f"0MiB / {model['memory_mib']:>6}MiB"
-    ecc = "0" if model["ecc"] else "N/A"
-    mig = "Disabled" if model["mig"] else "N/A"
+    memory = f"{one.memory_used_mib}MiB / {model['memory_mib']:>6}MiB"
+    ecc = "0" if (settings.ecc(one) or (False,))[0] else "N/A" if settings.ecc(one) is None else "Off"
+    mig = settings.words(settings.mig(one))[0]
+    compute = {"DEFAULT": "Default", "PROHIBITED": "Prohibited", "EXCLUSIVE_PROCESS": "E. Process"}
+    mode = compute[settings.compute_mode(one)]
     return [
         f"|{one.index:>4}  {name:<27}    {persistence:<3} |   {one.bus_id} Off |{ecc:>21} |",
-        f"| N/A {one.temperature_c:>4}C    P0 {power:>23} |{memory:>23} |{'0%':>8} {'Default':>12} |",
+        f"| N/A {one.temperature_c:>4}C    P0 {power:>23} |{memory:>23} |{'0%':>8} {mode:>12} |",
         f"|{'':<41}|{'':<24}|{mig:>21} |",
     ]
+
+
+def _process(one, entry: dict, branch: int) -> str:
+    """A line of the list of processes; its column of process numbers grew with branch 570."""
+    width = 16 if branch >= 570 else 10
+    name = entry["name"] if len(entry["name"]) <= 38 else "..." + entry["name"][-35:]
+    head = f"|{one.index:>5}   N/A  N/A {entry['pid']:>{width}}      C   {name}"
+    return f"{head:<79}{entry['memory_mib']:>7}MiB |"
