@@ -20,7 +20,7 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "gpusim"))
 
-from gpusim import command, paths
+from gpusim import command, fabric, paths
 from gpusim.smi import cli
 
 PROGRAMS = Path(__file__).resolve().parent / "gpusim" / "bin"
@@ -98,17 +98,28 @@ class Machine:
         assert answer.rc == 0, answer.text
         return [line.split(", ") for line in answer.text.splitlines()]
 
-    def call(self, program: str, *arguments: str) -> Answer:
-        """Run `gpusim` or `nvidia-smi` in this process."""
-        main = {"gpusim": command.main, "nvidia-smi": cli.main}[program]
-        output, errors = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True), io.StringIO()
+    @contextlib.contextmanager
+    def _inside(self):
+        """The simulator in this process sees this machine."""
         with contextlib.ExitStack() as stack:
             stack.enter_context(mock.patch.object(paths, "ROOT", str(self.root)))
             stack.enter_context(mock.patch.dict(os.environ, self.settings))
+            yield stack
+
+    def call(self, program: str, *arguments: str) -> Answer:
+        """Run `gpusim` or `nvidia-smi` in this process."""
+        main = {"gpusim": command.main, "nvidia-smi": cli.main, "nv-fabricmanager": fabric.main}[program]
+        output, errors = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True), io.StringIO()
+        with self._inside() as stack:
             stack.enter_context(contextlib.redirect_stdout(output))
             stack.enter_context(contextlib.redirect_stderr(errors))
             code = main(list(arguments))
         return Answer(code, output.buffer.getvalue(), errors.getvalue())
+
+    def fabric_refusal(self) -> str:
+        """Why the fabric manager would not start now, "" when it would."""
+        with self._inside():
+            return fabric.refusal_of_machine(self.package)
 
     def spawn(self, program: str, *arguments: str, timeout: float = 60) -> Answer:
         """Run any of the programs as a process of its own: daemons, and what may hang."""

@@ -8,12 +8,16 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 from simulated_machine import Machine
 
+from gpusim.processes import alive
+
 OLD, NEW = "580.159.03", "580.178.04"
 FABRIC_PID = "run/nvidia-fabricmanager/nv-fabricmanager.pid"
+NVLSM_PID = "run/nvidia-fabricmanager/nvlsm.pid"
 PERSISTENCED_PID = "run/nvidia-persistenced/nvidia-persistenced.pid"
 
 
@@ -57,7 +61,7 @@ def fabric_states(machine):
 
 
 def test_fabric_completes_a_moment_after_the_fabric_manager_started(machine):
-    assert fabric_states(machine) == {("In Progress", "N/A")}
+    assert fabric_states(machine) == {("In Progress", "[N/A]")}
     answer = fabric_manager(machine)
     assert answer.rc == 0, answer.stderr
     assert "Successfully configured all the available NVSwitches" in answer.text
@@ -73,12 +77,12 @@ def test_fabric_stays_complete_when_the_fabric_manager_stops_and_not_over_a_rebo
     assert eventually(lambda: not (machine.root / FABRIC_PID).exists())
     assert eventually(lambda: fabric_states(machine) == {("Completed", "Success")})
     machine.boot()
-    assert fabric_states(machine) == {("In Progress", "N/A")}
+    assert fabric_states(machine) == {("In Progress", "[N/A]")}
 
 
 def test_a100_has_no_fabric_state(tmp_path):
     machine = Machine(tmp_path, "hgx-a100-8").install(NEW).boot()
-    assert fabric_states(machine) == {("N/A", "N/A")}
+    assert fabric_states(machine) == {("[N/A]", "[N/A]")}
 
 
 def test_fabric_manager_of_another_version_refuses(bare):
@@ -159,3 +163,39 @@ def test_persistenced_needs_its_user(machine):
 def test_persistenced_refuses_an_option_it_does_not_know(machine):
     answer = persistenced(machine, "--persistance-mode")
     assert answer.rc == 1 and "unrecognized option: --persistance-mode" in answer.stderr
+
+
+def test_nvlsm_lives_and_dies_with_the_fabric_manager_of_an_nvlink_5_board(bare):
+    bare.profile = "hgx-b200-8"
+    bare.install(NEW).boot()
+    refused = fabric_manager(bare)
+    assert refused.rc == 1 and "NV_WARN_NOTHING_TO_DO" in refused.stderr  # nvlsm is not installed
+    bare.write("opt/nvidia/nvlsm/sbin/nvlsm", b"")
+    assert fabric_manager(bare).rc == 0
+    first = pid_of(bare, NVLSM_PID)
+    assert eventually(lambda: (Path("/proc") / str(first) / "comm").read_text() == "nvlsm\n")
+    assert eventually(lambda: fabric_states(bare) == {("Completed", "Success")})
+    bare.fault("nvlsm_dead")
+    assert eventually(lambda: not alive(first))
+    assert fabric_states(bare) == {("Completed", "Success")}  # who has registered stays so
+
+
+def test_a_b200_board_boots_without_a_fabric_while_nvlsm_is_dead(bare):
+    bare.profile = "hgx-b200-8"
+    bare.write("opt/nvidia/nvlsm/sbin/nvlsm", b"")
+    bare.install(NEW).boot().fault("nvlsm_dead")
+    bare.boot()
+    assert fabric_manager(bare).rc == 0
+    assert not (bare.root / NVLSM_PID).exists()
+    time.sleep(1.5)
+    assert fabric_states(bare) == {("In Progress", "[N/A]")}
+
+
+def test_nvlsm_ends_when_the_fabric_manager_does(bare):
+    bare.profile = "hgx-b200-8"
+    bare.write("opt/nvidia/nvlsm/sbin/nvlsm", b"")
+    bare.install(NEW).boot()
+    assert fabric_manager(bare).rc == 0
+    child = pid_of(bare, NVLSM_PID)
+    os.kill(pid_of(bare, FABRIC_PID), signal.SIGTERM)
+    assert eventually(lambda: not alive(child))

@@ -32,6 +32,12 @@ def _parser() -> argparse.ArgumentParser:
     fault.add_argument("--link", type=int, metavar="N", help="NVLink number, for nvlink_down; default all")
     fault.add_argument("name")
     fault.set_defaults(run=_fault)
+    process = commands.add_parser("process", help="say that a running process uses a GPU, until it ends")
+    process.add_argument("--gpu", type=int, metavar="N", default=0, help="index of the GPU, default 0")
+    process.add_argument("--memory", type=int, metavar="MIB", default=512, help="GPU memory it holds, default 512")
+    process.add_argument("--name", default="python3")
+    process.add_argument("pid", type=int)
+    process.set_defaults(run=_process)
     commands.add_parser("clear", help="mend everything").set_defaults(run=_clear)
     commands.add_parser("state", help="print what the machine remembers, as JSON").set_defaults(run=_state)
     commands.add_parser("faults", help="list the faults").set_defaults(run=_faults)
@@ -50,6 +56,16 @@ def _fault(arguments) -> int:
     from . import faults
 
     print(json.dumps(faults.set_fault(arguments.name, arguments.gpu, arguments.link)))
+    return 0
+
+
+def _process(arguments) -> int:
+    from . import faults, gpu, processes
+
+    gpus = gpu.Machine().gpus
+    if not 0 <= arguments.gpu < len(gpus):
+        raise faults.BadFault(f"--gpu {arguments.gpu}: this machine has {len(gpus)} GPUs")
+    print(json.dumps(processes.add(gpus[arguments.gpu], arguments.pid, arguments.name, arguments.memory)))
     return 0
 
 
@@ -100,8 +116,9 @@ def _state(_arguments) -> int:
 def _faults(_arguments) -> int:
     from . import faults
 
-    for name, (what, reboot) in faults.TABLE.items():
-        print(f"{name:<12} {what} [{reboot}]")
+    for name, fault in faults.TABLE.items():
+        words = "|".join(fault.values) or ("N" if fault.number else "")
+        print(f"{name + (f'[={words}]' if words else ''):<48} {fault.what} [{fault.reboot}]")
     return 0
 
 

@@ -74,6 +74,30 @@ def module_on_disk(kernel: str) -> dict:
     return {}
 
 
+def refusal(device: dict, module: dict) -> list:
+    """Lines of the kernel log with which a loaded module turns a GPU down; empty when it drives it."""
+    model = device["model"]
+    head = f"NVRM: The NVIDIA GPU {device['bus']} (PCI ID: {model['pci']['vendor'][2:]}:{model['pci']['device'][2:]})"
+    is_open = "GPL" in module.get("license", "")
+    if is_open and model["modules"] == "proprietary":
+        return [
+            head,
+            "NVRM: installed in this system is not supported by open",
+            "NVRM: nvidia.ko because it does not include the required GPU",
+            "NVRM: System Processor (GSP).",
+        ]
+    if not is_open and model["modules"] == "open":
+        return [head, "NVRM: installed in this system requires use of the NVIDIA open kernel modules."]
+    if model["last_branch"] and branch(module["version"]) > model["last_branch"]:
+        return [
+            head,
+            "NVRM: installed in this system is supported through the NVIDIA",
+            f"NVRM: {model['last_branch']}.xx Legacy drivers. The {module['version']} NVIDIA driver will ignore",
+            "NVRM: this GPU.",
+        ]
+    return []
+
+
 def _modinfo(path: str) -> dict:
     """Read `key=value` strings out of a module's .modinfo bytes; compressed modules are opened with what is known."""
     import bz2

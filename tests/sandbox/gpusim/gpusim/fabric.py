@@ -7,7 +7,7 @@ import os
 import sys
 import time
 
-from . import daemon, driver, gpu, paths, state
+from . import daemon, driver, gpu, nvlsm, paths, state
 
 LOG = "/var/log/fabricmanager.log"
 
@@ -20,6 +20,7 @@ NO_DRIVER = (  # wording unconfirmed: the real text for a missing driver was not
     "WARNING NVSwitch driver is not loaded"
 )
 DEAD = "detected NVSwitch fatal error 20034 on fid 0 on NVSwitch pci bus id {bus} physical id 0 port 33"
+NO_UMAD = 'Kernel module "ib_umad" has not been loaded, fabric manager cannot be started'
 CONFIGURED = (
     "Successfully configured all the available NVSwitches to route GPU NVLink traffic. NVLink Peer-to-Peer support "
     "will be enabled once the GPUs are successfully registered with the NVLink fabric."
@@ -33,12 +34,13 @@ def main(argv) -> int:
     if argv[:1] == ["--lab-version"]:
         version = argv[1]
         del argv[:2]
+    machine = gpu.Machine()
+    version = _own_version(machine, version)
     if argv and argv[0] in ("-v", "--version"):
         print(f"Fabric Manager version is : {version}")
         return 0
     settings = _settings(argv)
     log = settings.get("LOG_FILE_NAME") or LOG
-    machine = gpu.Machine()
     reason = _refusal(machine, version)
     if reason:
         _log(log, "ERROR", reason)
@@ -46,7 +48,8 @@ def main(argv) -> int:
         return 1
 
     def ready():
-        _configure()
+        if not machine.nvlink_management or nvlsm.start(machine):
+            _configure()
         _log(log, "INFO", f"Fabric Manager version {version}", "Connected to 1 node.", CONFIGURED)
         print("Connected to 1 node.\n" + CONFIGURED, flush=True)
 
@@ -54,6 +57,16 @@ def main(argv) -> int:
         print("fabric manager is already running", file=sys.stderr)
         return 1
     return daemon.start(paths.FABRIC_PID, ready)
+
+
+def refusal_of_machine(version: str) -> str:
+    """Why a fabric manager of this version would not start now, "" when it would."""
+    machine = gpu.Machine()
+    return _refusal(machine, _own_version(machine, version))
+
+
+def _own_version(machine, version: str) -> str:
+    return other_version(version) if machine.has_fault("fm_version") else version
 
 
 def _refusal(machine, version: str) -> str:
@@ -65,11 +78,19 @@ def _refusal(machine, version: str) -> str:
             f"fabric manager NVIDIA GPU driver interface version {version} don't match with driver version "
             f"{machine.loaded_version}. Please update with matching NVIDIA driver package."
         )
-    if not machine.nvswitches:
+    if not machine.switched or (machine.nvlink_management and not nvlsm.installed()):
         return NOTHING_TO_DO
+    if machine.has_fault("mlx5_ib_missing"):
+        return NO_UMAD
     if machine.has_fault("fm_dead"):
-        return DEAD.format(bus="0000" + machine.nvswitches[0]["bus"].upper())
+        return DEAD.format(bus="0000" + (machine.nvswitches or machine.nvlink_management)[0]["bus"].upper())
     return ""
+
+
+def other_version(version: str) -> str:
+    """A release of the same branch that is not this one: `580.178.04` → `580.178.05`."""
+    head, _, last = version.rpartition(".")
+    return f"{head}.{int(last) + 1:0{len(last)}d}"
 
 
 def _configure() -> None:

@@ -5,17 +5,27 @@
 
 import time
 
-from . import profiles, state
+from . import driver, links, profiles, state
+from .processes import alive
+from .readings import Readings
 
 FABRIC_SECONDS = 1.0
 """From the fabric manager's start until the GPUs have registered with the fabric."""
 
 
-class Gpu:
-    """One GPU. `faults` are the names of its faults, `down_links` the numbers of its dead links."""
+RECOVERY_ACTIONS = {
+    "none": "None", "reset": "Reset", "reboot": "Reboot", "drain_p2p": "Drain P2P",
+    "drain_and_reset": "Drain and Reset",
+}  # fmt: skip
+"""Value of the fault `recovery` → `GPU Recovery Action` (nvidia-smi's manual)."""
 
-    def __init__(self, index: int, device: dict, machine: "Machine"):
+
+class Gpu(Readings):
+    """One GPU. `faults` are its faults by name, with their values; `position` is its place in the profile."""
+
+    def __init__(self, index: int, position: int, device: dict, machine: "Machine"):
         self.index = index
+        self.position = position
         self.model = device["model"]
         self.numa = device["numa"]
         self.module_id = device["module_id"]
@@ -25,9 +35,9 @@ class Gpu:
         self.uuid = identity.get("uuid", "")
         self.serial = identity.get("serial", "")
         self.pdi = identity.get("pdi", "")
-        faults = machine.faults.get(device["bus"], {})
-        self.lost = "lost" in faults
-        self.down_links = sorted(set(faults.get("nvlink_down", [])))
+        self.faults = machine.faults.get(device["bus"], {})
+        self.lost = "lost" in self.faults
+        self.down_links = links.down(machine, position, machine.faulty_links)
 
     @property
     def bus_id(self) -> str:
@@ -51,40 +61,38 @@ class Gpu:
         return bool(held) and (held["by"] is None or alive(held["by"]))
 
     @property
-    def power_limit_w(self) -> float:
-        """The limit in force. One that was set is lost when nothing holds the GPU, as on the real thing."""
-        setting = self.machine.state.get("power_limit_w", {}).get(self.uuid)
-        held = self.machine.state.get("persistence", {}).get(self.uuid)
-        if setting and self.persistence and setting["held_by"] == held["by"]:
-            return float(setting["value"])
-        return float(self.model["power_w"]["default"])
-
-    @property
-    def power_draw_w(self) -> float:
-        """Idle draw, a little different on each GPU."""
-        return self.model["power_w"]["idle"] + 0.73 * self.index
-
-    @property
-    def temperature_c(self) -> int:
-        return self.model["temperature_c"]["idle"] + self.index % 4
-
-    @property
-    def memory_temperature_c(self) -> int:
-        return self.model["temperature_c"]["memory_idle"] + self.index % 3
-
-    @property
     def fabric_state(self) -> str:
         """`N/A` before Hopper; else `In Progress` until the fabric manager has configured the switches."""
-        if not self.model["fabric"] or not self.machine.nvswitches:
+        if not self.model["fabric"] or not self.machine.switched:
             return "N/A"
         started = self.machine.state.get("fabric_started")
         done = started is not None and time.time() >= started + FABRIC_SECONDS
         return "Completed" if done else "In Progress"
 
     @property
+    def gsp_firmware(self) -> str:
+        """Version of the GSP's firmware: the driver's; GeForce cards of the proprietary module and Volta have none."""
+        without = self.model["brand"] == "GeForce" and not self.machine.open_modules
+        return self.machine.loaded_version if self.model["gsp"] and not without else "N/A"
+
+    @property
+    def recovery_action(self) -> str:
+        """What the driver asks for, since branch 570."""
+        return RECOVERY_ACTIONS[self.faults.get("recovery", "none")]
+
+    @property
+    def mig_instances(self) -> list:
+        """GPU instances, as smi/mig.py keeps them; they make the GPU busy."""
+        return self.machine.state.get("mig_instances", {}).get(self.uuid, [])
+
+    @property
     def links(self) -> dict:
         """Link number → True when it is up."""
         return {link: link not in self.down_links for link in range(self.model["nvlink"]["count"])}
+
+    def cannot_reach(self, other: "Gpu") -> bool:
+        """True when the pair is broken for peer-to-peer transfers (fault `p2p` of either)."""
+        return other.sysfs_bus_id == self.faults.get("p2p") or self.sysfs_bus_id == other.faults.get("p2p")
 
 
 class Machine:
@@ -92,15 +100,32 @@ class Machine:
 
     def __init__(self):
         self.state = state.load()
-        kept = state.load(state.PERSISTENT)
+        self.kept = kept = state.load(state.PERSISTENT)
         profile = profiles.load(self.state.get("profile", "none"))
         self.numa_nodes = profile["numa_nodes"]
         self.nvswitches = profile["nvswitches"]
+        self.nvlink_management = profile["nvlink_management"]
+        self.pcie_level = profile["pcie_level"]
         self.faults = {}
         for source in (kept.get("faults", {}), self.state.get("faults", {})):
             for bus, faults in source.items():
                 self.faults.setdefault(bus, {}).update(faults)
-        self.gpus = [Gpu(index, device, self) for index, device in enumerate(profile["gpus"])]
+        self.mesh = links.mesh_ends(profile["mesh"])
+        devices = list(enumerate(profile["gpus"]))
+        self.faulty_links = {place: self.faults.get(one["bus"], {}).get("nvlink_down", ()) for place, one in devices}
+        shown = [(place, one) for place, one in devices if self._shows(one)]
+        self.gpus = [Gpu(index, place, one, self) for index, (place, one) in enumerate(shown)]
+
+    def _shows(self, device: dict) -> bool:
+        """True for a GPU that is on the bus, and that the loaded module drives."""
+        module = self.state.get("module")
+        on_bus = "gpu_missing" not in self.faults.get(device["bus"], {})
+        return on_bus and not (module and driver.refusal(device, module))
+
+    @property
+    def switched(self) -> bool:
+        """True where NVSwitches join the GPUs; those of NVLink 5 are seen by their management functions alone."""
+        return bool(self.nvswitches or self.nvlink_management)
 
     def has_fault(self, name: str) -> bool:
         """True when the machine as a whole has this fault."""
@@ -114,12 +139,3 @@ class Machine:
     @property
     def open_modules(self) -> bool:
         return "GPL" in self.state.get("module", {}).get("license", "")
-
-
-def alive(pid: int) -> bool:
-    """True when a process of that number runs (whoever owns it). A dead one that nobody has waited for does not."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stream:
-            return stream.read().rsplit(")", 1)[1].split()[0] not in ("Z", "X")
-    except OSError:
-        return False

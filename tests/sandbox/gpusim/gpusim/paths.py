@@ -16,6 +16,7 @@ PERSISTENT = "/var/lib/gpulab"
 
 PERSISTENCED_PID = "/run/nvidia-persistenced/nvidia-persistenced.pid"
 FABRIC_PID = "/run/nvidia-fabricmanager/nv-fabricmanager.pid"
+NVLSM_PID = "/run/nvidia-fabricmanager/nvlsm.pid"
 KMSG_FIFO = "/run/lab/kmsg"
 
 

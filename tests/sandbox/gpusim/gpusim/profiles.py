@@ -3,10 +3,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Machines and GPU models as data: JSON files below data/, so that new hardware needs no code."""
 
+import copy
 import json
 import os
 
 DATA = os.path.join(os.path.dirname(os.path.realpath(__file__)), "data")
+
+
+USUAL = {"nvlink_management": [], "mesh": [], "pcie_level": "NODE"}
+"""What most machines have. `nvlink_management`: InfiniBand functions `{bus, numa, infiniband, management}` of NVLink 5
+switches; `mesh`: `[GPU, other GPU, number of links]`; `pcie_level`: how `topo -m` calls two GPUs of one NUMA node."""
 
 
 class UnknownProfile(Exception):
@@ -24,13 +30,13 @@ def _read(kind: str, name: str) -> dict:
 
 
 def load(name: str) -> dict:
-    """Return a machine: `{name, description, numa_nodes, gpus, nvswitches, other_pci}`.
+    """Return a machine: `{name, description, numa_nodes, gpus, nvswitches, other_pci}` and the keys of :data:`USUAL`.
 
     Each GPU and NVSwitch is `{bus, numa, …}` with its model's data under `model`.
     """
     if name not in names():
         raise UnknownProfile(f"no profile {name!r}; there are: {', '.join(names())}")
-    profile = {"name": name, **_read("profiles", name)}
+    profile = {"name": name, **copy.deepcopy(USUAL), **_read("profiles", name)}
     models = {}
     for device in profile["gpus"] + profile["nvswitches"]:
         model = device["model"]

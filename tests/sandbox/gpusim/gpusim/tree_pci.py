@@ -6,6 +6,8 @@
 import os
 import shutil
 
+from . import infiniband
+
 CONFIG_BYTES = 256
 SPEED_OF_GENERATION = {1: "2.5", 2: "5.0", 3: "8.0", 4: "16.0", 5: "32.0", 6: "64.0"}
 
@@ -35,6 +37,9 @@ def build(folder: str, profile: dict, driver_loaded: bool) -> None:
     os.makedirs(folder, exist_ok=True)
     for entry in profile["other_pci"]:
         _device(os.path.join(folder, entry["bus"]), entry, {"numa": entry["numa"]}, "")
+    for entry in profile["nvlink_management"]:
+        place = {"numa": entry["numa"], "vpd": infiniband.vpd(entry)}
+        _device(os.path.join(folder, entry["bus"]), infiniband.FUNCTION, place, "mlx5_core")
     for kind, driver in (("gpus", "nvidia"), ("nvswitches", "nvidia-nvswitch")):
         for entry in profile[kind]:
             model = entry["model"]
@@ -70,6 +75,9 @@ def _device(folder: str, device: dict, place: dict, driver: str) -> None:
             stream.write(text + "\n")
     with open(os.path.join(folder, "config"), "wb") as stream:
         stream.write(config_space(device))
+    if "vpd" in place:
+        with open(os.path.join(folder, "vpd"), "wb") as stream:
+            stream.write(place["vpd"])
     if driver:
         os.symlink(f"../../../../bus/pci/drivers/{driver}", os.path.join(folder, "driver"))
 
@@ -96,6 +104,15 @@ def _modalias(device: dict) -> str:
         f"pci:v{vendor:08X}d{number:08X}sv{sub_vendor:08X}sd{sub_device:08X}"
         f"bc{kind >> 16:02X}sc{kind >> 8 & 255:02X}i{kind & 255:02X}"
     )
+
+
+def set_link(folder: str, one) -> None:
+    """Write what the PCIe link of a GPU has now."""
+    link = {"current_link_speed": SPEED_OF_GENERATION[one.pcie_generation] + " GT/s PCIe"}
+    link["current_link_width"] = str(one.pcie_width)
+    for name, text in link.items():
+        with open(os.path.join(folder, one.sysfs_bus_id, name), "w", encoding="ascii") as stream:
+            stream.write(text + "\n")
 
 
 def set_lost(folder: str, bus: str, device: dict, lost: bool) -> None:

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """`nvidia-smi topo -m`: tabs, an underlined header even into a pipe, two tabs before the last column."""
 
+from .. import links
 from . import answer
 from .answer import Failure
 
@@ -20,7 +21,7 @@ Legend:
 
 
 def render(machine, _wanted) -> tuple:
-    """Return the matrix; a GPU with dead links shows its own number in its own row only."""
+    """Return the matrix. Behind switches a GPU with dead links shows its own number in its own row only."""
     gpus = machine.gpus
     if not gpus or any(one.lost for one in gpus):
         raise Failure(answer.TOPOLOGY_FAILED_TEXT, answer.OTHER)
@@ -28,6 +29,8 @@ def render(machine, _wanted) -> tuple:
     header = "\t\x1b[4m" + "\t".join(names) + "\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\x1b[0m\n"
     rows = []
     for one in gpus:
+        if "reset_required" in one.faults:
+            raise Failure(header + "".join(rows) + answer.TOPOLOGY_FAILED_TEXT, answer.OTHER)
         cells = [_cell(machine, one, other) for other in gpus]
         cpus = machine.numa_nodes[one.numa]["cpus"]
         rows.append("\t".join([f"GPU{one.index}", *cells, cpus, str(one.numa), "", "N/A"]) + "\n")
@@ -37,7 +40,7 @@ def render(machine, _wanted) -> tuple:
 def _cell(machine, one, other) -> str:
     if one is other:
         return " X "
-    up = sum(one.links.values())
-    if machine.nvswitches and up and any(other.links.values()):
-        return f"NV{up}"
-    return "NODE" if one.numa == other.numa else "SYS"
+    count = links.joined(machine, one, other)
+    if count:
+        return f"NV{count}"
+    return machine.pcie_level if one.numa == other.numa else "SYS"

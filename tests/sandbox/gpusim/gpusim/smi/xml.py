@@ -10,18 +10,18 @@ branches). Sections are in xml_board.py, xml_health.py and xml_power.py.
 import time
 
 from .. import driver
-from . import xml_board, xml_health, xml_power
+from . import stuck, xml_board, xml_health, xml_power
 
 DEPRECATED = "Requested functionality has been deprecated"
 
 
 class Layout:
-    """Which generation of the document to write. `late_580` are the releases after 580.105 that grew elements."""
+    """Which generation of the document to write. `late_580`: releases of 2026 (580.126, 595 and later) that grew."""
 
     def __init__(self, version: str):
         self.version = version
         self.branch = driver.branch(version)
-        self.late_580 = driver.as_tuple(version) >= (580, 126)
+        self.late_580 = driver.as_tuple(version) >= (580, 126) and self.branch != 590
 
     @property
     def doctype(self) -> str:
@@ -86,9 +86,12 @@ def render(machine, gpus: list, version: str) -> str:
     )
     with xml.block("nvidia_smi_log", *head):
         for one in gpus:
+            start = len(xml.lines)
             with xml.block("gpu", attributes=f' id="{one.bus_id}"'):
                 xml_board.write(xml, one, layout, machine)
                 xml_health.write(xml, one, layout)
                 xml_power.write(xml, one, layout)
+            if "reset_required" in one.faults:
+                xml.lines[start:] = stuck.hide(xml.lines[start:])
             xml.lines.append("")
     return "\n".join(xml.lines) + "\n"

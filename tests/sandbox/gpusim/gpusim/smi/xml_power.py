@@ -6,6 +6,8 @@
 from . import xml as document
 
 LIMITS = ("current_power_limit", "requested_power_limit", "default_power_limit", "min_power_limit", "max_power_limit")
+HEALTH_OF_NVLINK5 = {"summary": "Healthy", "access_timeout_recovery": "False", "partition_assigned": "True"}
+"""What a healthy HGX B200 says of its fabric; HGX H100 says N/A."""
 HEALTH = ("bandwidth", "route_recovery_in_progress", "route_unhealthy", "access_timeout_recovery")
 
 
@@ -19,29 +21,49 @@ def write(xml, one, layout) -> None:
         xml.group("voltage", ("graphics_volt", "N/A"))
     _fabric(xml, one, layout)
     _supported_clocks(xml, one)
-    for tag in ("processes", "accounted_processes"):
-        xml.group(tag)
+    _processes(xml, one)
+    xml.group("accounted_processes")
     if layout.branch >= 570:
         xml.group("capabilities", ("egm", "disabled"))
+
+
+def _processes(xml, one) -> None:
+    with xml.block("processes"):
+        for process in one.processes:
+            xml.group(
+                "process_info",
+                ("gpu_instance_id", "N/A"),
+                ("compute_instance_id", "N/A"),
+                ("pid", process["pid"]),
+                ("type", "C"),
+                ("process_name", process["name"]),
+                ("used_memory", f"{process['memory_mib']} MiB"),
+            )
 
 
 def _temperature(xml, one) -> None:
     """Hopper gives margins below a limit (`tlimit`), Ampere absolute temperatures; never both."""
     facts = one.model["temperature_c"]
     relative = facts["layout"] == "tlimit"
+    target = facts["target"]
     suffix = "_tlimit_threshold" if relative else "_threshold"
     xml.group(
         "temperature",
         ("gpu_temp", f"{one.temperature_c} C"),
-        ("gpu_temp_tlimit", f"{facts['limit'] - one.temperature_c} C" if relative else "N/A"),
+        ("gpu_temp_tlimit", f"{one.tlimit_margin_c} C" if relative else "N/A"),
         ("gpu_temp_max" + suffix, f"{facts['max']} C"),
         ("gpu_temp_slow" + suffix, f"{facts['slow']} C"),
         ("gpu_temp_max_gpu" + suffix, f"{facts['max_gpu']} C"),
-        ("gpu_target_temperature", "N/A"),
-        ("memory_temp", f"{one.memory_temperature_c} C"),
-        ("gpu_temp_max_mem" + suffix, f"{facts['max_mem']} C"),
+        ("gpu_target_temperature", f"{target['value']} C" if target else "N/A"),
+        ("memory_temp", _celsius(one.memory_temperature_c)),
+        ("gpu_temp_max_mem" + suffix, _celsius(facts["max_mem"])),
     )
-    xml.group("supported_gpu_target_temp", ("gpu_target_temp_min", "N/A"), ("gpu_target_temp_max", "N/A"))
+    ends = [f"{target[end]} C" if target else "N/A" for end in ("min", "max")]
+    xml.group("supported_gpu_target_temp", *zip(("gpu_target_temp_min", "gpu_target_temp_max"), ends))
+
+
+def _celsius(value) -> str:
+    return "N/A" if value is None else f"{value} C"
 
 
 def _draw(layout, average: str, instant: str) -> list:
@@ -52,7 +74,7 @@ def _draw(layout, average: str, instant: str) -> list:
 
 def _power(xml, one, layout) -> None:
     facts = one.model["power_w"]
-    state = ("power_state", document.DEPRECATED if layout.branch >= 590 else "P0")
+    state = ("power_state", document.DEPRECATED if layout.branch >= 590 else one.performance_state)
     average = f"{one.power_draw_w:.2f} W" if one.model["average_power"] else "N/A"
     limit = one.power_limit_w
     watts = (limit, limit, facts["default"], facts["min"], facts["max"])
@@ -76,18 +98,20 @@ def _power(xml, one, layout) -> None:
 
 def _clocks(xml, one, layout) -> None:
     clocks = one.model["clocks_mhz"]
-    idle, top, memory = (f"{clocks[key]} MHz" for key in ("graphics_idle", "graphics_max", "memory"))
+    current, top, memory = f"{one.graphics_clock_mhz} MHz", f"{clocks['graphics_max']} MHz", f"{clocks['memory']} MHz"
     xml.group(
         "clocks",
-        ("graphics_clock", idle),
-        ("sm_clock", idle),
-        ("mem_clock", memory),
+        ("graphics_clock", current),
+        ("sm_clock", current),
+        ("mem_clock", f"{one.memory_clock_mhz} MHz"),
         ("video_clock", f"{clocks['video_idle']} MHz"),
     )
-    for tag in ("applications_clocks", "default_applications_clocks"):
-        gone = layout.branch >= 590
-        values = (document.DEPRECATED, document.DEPRECATED) if gone else (top, memory)
-        xml.group(tag, ("graphics_clock", values[0]), ("mem_clock", values[1]))
+    chosen = (one.application_clocks_mhz, one.default_application_clocks_mhz)
+    for tag, pair in zip(("applications_clocks", "default_applications_clocks"), chosen):
+        words = ["N/A"] * 2 if pair is None else [f"{value} MHz" for value in pair]
+        if layout.branch >= 590:
+            words = [document.DEPRECATED] * 2
+        xml.group(tag, ("graphics_clock", words[1]), ("mem_clock", words[0]))
     xml.group("deferred_clocks", ("mem_clock", "N/A"))
     xml.group(
         "max_clocks",
@@ -96,7 +120,7 @@ def _clocks(xml, one, layout) -> None:
         ("mem_clock", memory),
         ("video_clock", f"{clocks['video_max']} MHz"),
     )
-    xml.group("max_customer_boost_clocks", ("graphics_clock", top))
+    xml.group("max_customer_boost_clocks", ("graphics_clock", "N/A" if one.model["brand"] == "GeForce" else top))
 
 
 def _fabric(xml, one, layout) -> None:
@@ -114,7 +138,8 @@ def _fabric(xml, one, layout) -> None:
             tags = ["summary", *tags, "incorrect_configuration"]
         if layout.late_580:
             tags.append("partition_assigned")
-        xml.group("health", *((tag, "N/A") for tag in tags))
+        told = HEALTH_OF_NVLINK5 if done and one.model["nvlink"]["version"] == 5 else {}
+        xml.group("health", *((tag, told.get(tag, "N/A")) for tag in tags))
 
 
 def _supported_clocks(xml, one) -> None:
