@@ -156,13 +156,17 @@ def _all_failures(seen: Observation) -> List[SmiFailure]:
 def _judge_failure(failure: SmiFailure, seen: Observation, expected: Optional[int]) -> Optional[Finding]:
     if failure.kind == NO_DEVICES and seen.live and not expected and seen.pci and not seen.pci.gpus:
         return None
-    if failure.kind == "smi_failed" and len(_all_failures(seen)) > 1:
-        # "Failed to run topology matrix" beside the text that says why.
+    if failure.kind == "smi_failed" and (len(_all_failures(seen)) > 1 or _any_needs_reset(seen)):
+        # "Failed to run topology matrix" beside what says why.
         return None
     gpu = None
     if failure.kind in _OF_ONE_GPU:
         gpu = _failed_gpu(failure, seen)
     return build_finding(failure.kind, failure.text, "an answer", gpu, detail=failure.text)
+
+
+def _any_needs_reset(seen: Observation) -> bool:
+    return any(gpu.needs_reset for gpu in all_gpus(seen))
 
 
 def _failed_gpu(failure: SmiFailure, seen: Observation) -> Optional[Mapping[str, Any]]:
@@ -287,7 +291,7 @@ def _context(seen: Observation, model_hint: Optional[str]) -> LinkContext:
     gpus = all_gpus(seen)
     refs = {gpu.index: gpu.ref for gpu in gpus if gpu.index is not None}
     names = {gpu.index: gpu.name for gpu in gpus if gpu.index is not None and gpu.name}
-    lost = {gpu.index for gpu in gpus if gpu.lost}
+    lost = {gpu.index for gpu in gpus if gpu.lost or gpu.needs_reset}
     lost |= {failure.index for failure in _all_failures(seen) if failure.kind in _OF_ONE_GPU}
     return LinkContext(
         refs=refs,

@@ -139,7 +139,9 @@ def _judge_named(topology, context: LinkContext, models, already) -> List[Findin
             return []
         text = "no pair of GPUs is joined by NVLink"
         return [build_finding("topology_links_lost", "none", "NVLink between every pair", detail=text)]
-    dead = {index for index, row in rows.items() if row and not any(row.values())}
+    # A row that is cut off may have had its links in what is missing.
+    whole = len(topology.indexes) - 1
+    dead = {index for index, row in rows.items() if len(row) == whole and not any(row.values())}
     found = []
     for index in boards:
         row, model = rows[index], models[index]
@@ -179,6 +181,9 @@ def _judge_unnamed(topology, context: LinkContext, model_text, already) -> List[
             return [build_finding("topology_undecidable", text, "depends on the model", detail=text)]
         return []
     usual = max(numbers)
+    if usual <= 2:
+        # Pairs of a mesh (Pascal, Volta) have one link, two or none; which ones is not known without the model.
+        return [build_finding("topology_undecidable", "NV%d" % usual, "depends on the model", detail="a mesh")]
     dead = {index for index, row in rows.items() if row and not any(row.values())}
     found = []
     for index, row in rows.items():

@@ -361,3 +361,20 @@ def test_info_of_a_machine_without_a_driver_comes_from_the_bus(tmp_path):
     gpu = info["gpus"][0]
     assert (gpu["model"], gpu["architecture"], gpu["name"], gpu["uuid"]) == ("H100 SXM", "hopper", None, None)
     assert SMI + " -q -x" not in host.asked
+
+
+def test_gpu_that_requires_a_reset_is_named_once(tmp_path):
+    """The tool leaves it out of the NVLink listing and cannot finish the topology: both follow from the reset."""
+    bus(tmp_path)
+    text = case("dgx-h100-8", "smi-q.xml")
+    second = text.index('<gpu id="00000000:43')
+    stuck = text[second:].replace("<persistence_mode>Enabled<", "<persistence_mode>GPU requires reset<", 1)
+    links = {what: case("dgx-h100-8", "nvlink-%s.txt" % what).partition("GPU 1:")[0] for what in "se"}
+    answers = [
+        (SMI_RE + " -q -x$", (0, text[:second] + stuck)),
+        (SMI_RE + " nvlink -s$", (0, links["s"])),
+        (SMI_RE + " nvlink -e$", (0, links["e"])),
+        (SMI_RE + " topo -", (255, "Failed to run topology matrix\n\n")),
+    ]
+    found = judge(observe(machine(tmp_path, answers), Questions(nvidia_smi=SMI)))
+    assert [(item["id"], item["gpu"]["index"]) for item in found.findings] == [("gpu_reset_required", 1)]

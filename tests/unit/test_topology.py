@@ -79,6 +79,8 @@ def test_matrix_of_a_known_model(rows, model, expected, nics):
         (full(8, "SYS"), [("topology_undecidable", None)]),
         (full(2, "NV3"), [("topology_undecidable", None)]),
         (full(2, "NV4"), []),
+        ([[" X ", "NV1", "NV2", "SYS"], ["NV1", " X ", "SYS", "NV2"], ["NV2", "SYS", " X ", "NV1"],
+          ["SYS", "NV2", "NV1", " X "]], [("topology_undecidable", None)]),
     ],
 )
 def test_matrix_without_a_model_speaks_by_its_shape(rows, expected):
@@ -93,6 +95,12 @@ def test_gpu_that_other_findings_name_is_not_named_again():
 
 def test_lost_gpu_is_not_blamed_on_its_peers():
     assert judged(matrix(lost(8, "NV18", 2)), "B200", lost=frozenset([2])) == []
+
+
+def test_a_row_that_is_cut_off_has_not_lost_its_links():
+    rows = [[" X ", "SYS", "NV2", "NV2"], ["SYS", " X "], ["NV2", "NV1", " X ", "SYS"], ["NV2", "NV2", "SYS", " X "]]
+    text = matrix(rows).replace("\tSYS\t X \t0-31\t0\t\tN/A", "\tSYS\t X ")
+    assert judged(text, "Tesla V100-SXM2-16GB") == [("topology_unreadable", None)]
 
 
 def test_rows_are_found_by_label_and_notes_are_passed_over():
