@@ -48,7 +48,11 @@ def replaced(paths, prefix, other):
 
 
 def simulated(tmp_path, profile, version):
-    return paths_of(Machine(tmp_path, profile).install(version).boot().smi("-q", "-x").raw)
+    return paths_of(booted(tmp_path, profile, version).smi("-q", "-x").raw)
+
+
+def booted(tmp_path, profile, version):
+    return Machine(tmp_path, profile).install(version, "NVIDIA" if profile == "v100-8" else "Dual MIT/GPL").boot()
 
 
 def public(corpus, name):
@@ -61,17 +65,89 @@ def captured(corpus, name):
 
 @pytest.mark.parametrize("branch", ["535.261.03", "550.163.01"])
 @pytest.mark.parametrize(
-    "profile, capture", [("dgx-h100-8", "h100-healthy_tlimit_shim"), ("hgx-a100-8", "a100-healthy_abs_threshold_shim")]
+    "profile, capture",
+    [
+        ("dgx-h100-8", "h100-healthy_tlimit_shim"),
+        ("hgx-a100-8", "a100-healthy_abs_threshold_shim"),
+        ("hgx-b200-8", "b200-healthy"),
+        ("l40s-4", "l40s-healthy"),
+    ],
 )
 def test_tree_of_535_and_550(tmp_path, corpus, branch, profile, capture):
-    """The mock library answers N/A to the list of supported clocks; real cards of 550 print it."""
+    """The mock library answers N/A to the list of supported clocks, and on B200 to the histogram of row remapping; real
+    cards of 550 print both."""
+    silent = [SUPPORTED + "/"] + ([REMAPPED + "row_remapper_histogram/"] if profile == "hgx-b200-8" else [])
     real = captured(corpus, f"{branch}-{capture}")
-    assert without(simulated(tmp_path, profile, branch), SUPPORTED + "/") == without(real, SUPPORTED + "/")
+    assert without(simulated(tmp_path, profile, branch), *silent) == without(real, *silent)
+
+
+MODELS = {"h100": "dgx-h100-8", "a100": "hgx-a100-8", "b200": "hgx-b200-8", "l40s": "l40s-4"}
+
+
+def test_every_model_and_branch_that_was_captured_is_compared(corpus):
+    """T4 and GB200 are no machines of the simulator."""
+    kinds = {tuple(folder.name.split("-")[:2]) for folder in (corpus / "captures").glob("*-*-*")}
+    ours = {(branch, model) for branch in ("535.261.03", "550.163.01") for model in MODELS}
+    assert {(branch, model) for branch, model in kinds if model not in ("t4", "gb200")} == ours
+
+
+def test_tree_of_580_on_b200(tmp_path, corpus):
+    real = public(corpus, "b200-x8-580-persistence-off.xml")
+    assert simulated(tmp_path, "hgx-b200-8", "580.105.08") == real
+
+
+def test_tree_of_595_on_l40s(tmp_path, corpus):
+    assert simulated(tmp_path, "l40s-4", "595.91.07") == public(corpus, "l40s-595.xml")
+
+
+SINCE_535_86 = ("inforom_bbx_flush", "sparse_operation_mode", "ecc_errors", "remapped_rows", "supported_clocks",
+                "processes", "accounted_processes")  # fmt: skip
+
+
+def test_tree_of_535_on_rtx4090(tmp_path, corpus):
+    """A real card of 535.86, which lacks what later 535 releases have, and shows rows that 535.261 does not."""
+    skipped = [PREFIX + name for name in SINCE_535_86]
+    real = public(corpus, "rtx4090-535.xml")
+    assert without(simulated(tmp_path, "rtx4090-2", "535.261.03"), *skipped) == without(real, *skipped)
 
 
 @pytest.mark.parametrize(
-    "version, name", [("580.105.08", "h100-sxm-x8-580.xml"), ("580.178.04", "gb200-x4-580.xml")]
+    "profile, name",
+    [("rtx4090-2", "q-rtx4090-x8-550.txt"), ("v100-8", "q-v100-x8-550-hostmax-unknown-error.txt")],
 )
+def test_names_of_the_text_form_of_550(tmp_path, corpus, profile, name):
+    """Of real cards of 550.127, which has one power draw where 550.163 has the average and the instant one."""
+
+    def names(text):
+        first = text.split("\nGPU 0000")[1].splitlines()[1:]
+        keys = [line.split(" : ")[0].rstrip() for line in first if line.strip()]
+        return [key for key in keys if "Power Draw" not in key]
+
+    text = (corpus / "public/smi-plain" / name).read_text(errors="replace")
+    ours = booted(tmp_path, profile, "550.163.01").smi("-q").text
+    assert names(ours) == names(text)
+
+
+@pytest.mark.parametrize(
+    "version, name",
+    [
+        ("580.178.04", "derived-b200-x8-nvlink5-gpu3-link7-failed.txt"),
+        ("610.57.04", "rebuilt-b200-x8-nvlink5-plr-610.txt"),
+    ],
+)
+def test_counters_of_nvlink_5(tmp_path, corpus, version, name):
+    """Names and order of the counters of link 0; the lanes' raw counters came with 595, the last two with 610."""
+
+    def names(text):
+        lines = (line for line in text.partition("GPU 1:")[0].splitlines() if line.startswith("\t Link 0: "))
+        return [line.split(": ")[1] for line in lines]
+
+    real = names((corpus / "public/smi-nvlink-errors" / name).read_text())
+    ours = names(booted(tmp_path, "hgx-b200-8", version).smi("nvlink", "-e", "-i", "0").text)
+    assert ours == [one for one in real if version.startswith("610") or not one.startswith("Raw ")]
+
+
+@pytest.mark.parametrize("version, name", [("580.105.08", "h100-sxm-x8-580.xml"), ("580.178.04", "gb200-x4-580.xml")])
 def test_tree_of_580_on_h100(tmp_path, corpus, version, name):
     """Early 580 from a real H100. Late 580 from a GB200 of 580.173.02: on early 580 both boards have the same tree."""
     assert simulated(tmp_path, "dgx-h100-8", version) == public(corpus, name)

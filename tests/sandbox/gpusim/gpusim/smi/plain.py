@@ -33,6 +33,7 @@ NAMES = {
     "cc_protected_memory_usage": "Conf Compute Protected Memory Usage", "gpu_util": "GPU", "memory_util": "Memory",
     "encoder_util": "Encoder", "decoder_util": "Decoder", "jpeg_util": "JPEG", "ofa_util": "OFA",
     "session_count": "Active Sessions", "current_dram_encryption": "Current", "pending_dram_encryption": "Pending",
+    "texture_shm": "Texture Shared", "cbu": "CBU",
     "current_ecc": "Current", "pending_ecc": "Pending", "sram_uncorrectable_secded": "SRAM Uncorrectable SEC-DED",
     "remapped_row_corr": "Correctable Error", "remapped_row_corr_inactive": "Inactive Correctable Error",
     "remapped_row_unc": "Uncorrectable Error", "remapped_row_unc_inactive": "Inactive Uncorrectable Error",
