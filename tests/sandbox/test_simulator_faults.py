@@ -186,6 +186,8 @@ def test_volta_counts_double_bit_errors_and_retires_pages(tmp_path):
     assert "<device_memory>1<" in double and "<total>1<" in double
     assert element(machine, "pending_retirement") == "Yes"
     assert "<retired_page_address>0x" in text
+    plain = machine.smi("-q", "-i", "1").text.split("Retired Pages\n")[1].splitlines()[:3]
+    assert [line.split(" : ")[1] for line in plain] == ["0", "1", "Yes"]
     assert "63, pid='<unknown>', name=<unknown>, Dynamic Page Retirement: New page retired" in log(machine)
     machine.boot()
     assert element(machine, "pending_retirement") == "No"

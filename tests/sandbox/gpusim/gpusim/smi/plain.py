@@ -64,6 +64,11 @@ WORDS = {"gpu": "GPU", "mig": "MIG", "vbios": "VBIOS", "id": "ID", "oem": "OEM",
          "vgpu": "VGPU", "bbx": "BBX", "pci": "PCI", "sw": "SW", "hw": "HW", "fb": "FB", "bar1": "BAR1", "fps": "FPS",
          "fbc": "FBC", "dram": "DRAM", "sram": "SRAM", "l2": "L2", "sm": "SM", "pcie": "PCIE", "tpc": "TPC",
          "egm": "EGM"}  # fmt: skip
+RETIRED_PAGES = (
+    ("Single Bit ECC", "multiple_single_bit_retirement/retired_count"),
+    ("Double Bit ECC", "double_bit_retirement/retired_count"),
+    ("Pending Page Blacklist", "pending_blacklist"),
+)
 LEFT_OUT = ("accounted_processes", "supported_gpu_target_temp", "supported_clocks", "retired_pages")
 DEEPER = ("clocks_event_reason_hw_thermal_slowdown", "clocks_event_reason_hw_power_brake_slowdown")
 
@@ -98,8 +103,10 @@ def element_lines(element, parent: str, indent: int, column: int, branch: int) -
     if element.tag == "processes":
         return _processes(element, indent, column)
     if element.tag == "retired_pages":
-        names = ("Single Bit ECC", "Double Bit ECC", "Pending Page Blacklist")
-        return [" " * indent + "Retired Pages", *(line(name, "N/A", indent + 4, column) for name in names)]
+        return [
+            " " * indent + "Retired Pages",
+            *(line(name, element.findtext(path), indent + 4, column) for name, path in RETIRED_PAGES),
+        ]
     if element.tag == "mig_devices":
         return [text for device in element for text in element_lines(device, "", indent, column, branch)]
     if element.tag in LEFT_OUT or element.tag == "power_state":
