@@ -25,7 +25,7 @@ check: setup ## lint, sanity, unit tests (ONLY="step …" runs some, LIST=1 name
 test: setup ## check, then the sandbox's own tests and every molecule scenario
 	@$(SUITE) test $(SUITE_OPTIONS)
 
-test-full: setup ## test with the long variants: 20,000 damaged outputs judged instead of 540
+test-full: setup ## test with the long variants: the images of all systems, 20,000 damaged outputs instead of 540
 	@$(SUITE) full $(SUITE_OPTIONS)
 
 molecule-%: setup ## one molecule scenario, e.g. molecule-base (KEEP=1 leaves its hosts running)

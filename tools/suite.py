@@ -205,6 +205,7 @@ def main() -> int:
         alone = test_steps()
     if options.suite == "full":
         os.environ.setdefault("GPUFLEET_FUZZ_EXAMPLES", FULL_FUZZ_EXAMPLES)
+        os.environ.setdefault("GPUFLEET_ALL_SYSTEMS", "1")
         together, alone = ([replace(step, timeout_s=FULL_TIMEOUT_S) for step in steps] for steps in (together, alone))
     if options.only:
         unknown = set(options.only) - {step.name for step in together + alone}
