@@ -118,7 +118,7 @@ def _faults(_arguments) -> int:
 
     for name, fault in faults.TABLE.items():
         words = "|".join(fault.values) or ("N" if fault.number else "")
-        print(f"{name + (f'[={words}]' if words else ''):<48} {fault.what} [{fault.reboot}]")
+        print(f"{name:<15} {f'({name}={words}) ' if words else ''}{fault.what} [{fault.reboot}]")
     return 0
 
 
