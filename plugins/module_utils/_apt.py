@@ -20,13 +20,15 @@ ENVIRONMENT = {
 """needrestart would restart daemons (or ask) at the end of every run; the other three keep packages from asking."""
 
 LOCK_TIMEOUT_S = 600
+"""How long another apt is waited for where nothing else is said."""
+
 _OPTIONS = (
     "-y",
     "-q",
     "--no-install-recommends",
     "--allow-downgrades",
     "--allow-change-held-packages",
-    "-o", "DPkg::Lock::Timeout=%d" % LOCK_TIMEOUT_S,
+    "-o", "Acquire::Retries=0",
     "-o", "Dpkg::Options::=--force-confdef",
     "-o", "Dpkg::Options::=--force-confold",
 )
@@ -94,15 +96,30 @@ def plan_work(
     )
 
 
-def install_argv(work: Work, simulate: bool = False) -> List[str]:
+def environment_of(environ: Mapping[str, str]) -> Dict[str, str]:
+    """What apt is started with: no questions, and the proxies that the task was given."""
+    names = ("http_proxy", "https_proxy", "no_proxy")
+    return dict(ENVIRONMENT, **{name: environ[name] for name in names if environ.get(name)})
+
+
+def _apt_get(lock_timeout_s: int) -> List[str]:
+    return ["apt-get", *_OPTIONS, "-o", "DPkg::Lock::Timeout=%d" % lock_timeout_s]
+
+
+def install_argv(work: Work, simulate: bool = False, lock_timeout_s: int = LOCK_TIMEOUT_S) -> List[str]:
     """Install and remove in one transaction: a trailing ``-`` removes."""
     wanted = ["%s=%s" % (name, version) if version else name for name, version in work.install.items()]
     gone = [name + "-" for name in work.remove]
-    return ["apt-get"] + (["-s"] if simulate else []) + list(_OPTIONS) + ["install"] + wanted + gone
+    return _apt_get(lock_timeout_s) + (["-s"] if simulate else []) + ["install"] + wanted + gone
 
 
-def reinstall_argv(work: Work) -> List[str]:
-    return ["apt-get"] + list(_OPTIONS) + ["install", "--reinstall"] + list(work.reinstall)
+def reinstall_argv(work: Work, lock_timeout_s: int = LOCK_TIMEOUT_S) -> List[str]:
+    return _apt_get(lock_timeout_s) + ["install", "--reinstall"] + list(work.reinstall)
+
+
+def fix_argv(lock_timeout_s: int = LOCK_TIMEOUT_S) -> List[str]:
+    """Bring what half-installed packages wait for; whatever that would remove, a person decides about."""
+    return _apt_get(lock_timeout_s) + ["--fix-broken", "--no-remove", "install"]
 
 
 def parse_simulation(text: str) -> Simulation:

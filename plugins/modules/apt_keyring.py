@@ -10,7 +10,7 @@ short_description: Fetch an OpenPGP key for apt and trust it only by its fingerp
 version_added: 0.1.0
 description:
   - Downloads a public key, armoured or binary, and writes it only where every primary key in it has one of
-    O(fingerprints). Needs no gpg on the target.
+    O(fingerprints). Needs no gpg on the target. A server that does not answer well is asked four times.
   - A file that holds allowed keys already is left alone, and nothing is downloaded.
   - The form follows the name of O(dest), as apt wants it. V(.asc) is armoured, anything else binary.
 options:
@@ -67,10 +67,12 @@ before:
 
 import os
 import tempfile
+import time
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.urls import open_url
 
+from ansible_collections.gpufleet.server.plugins.module_utils._apt_problems import retry_delay_s
 from ansible_collections.gpufleet.server.plugins.module_utils._host import Host
 from ansible_collections.gpufleet.server.plugins.module_utils._openpgp import (
     OpenPgpError,
@@ -90,9 +92,24 @@ def fingerprints_in(data):
         return ["unreadable"]
 
 
+def download(url, timeout):
+    """The key's bytes. A server that does not answer well, or not at all, is asked again a few times."""
+    attempt = 1
+    while True:
+        try:
+            return open_url(url, timeout=timeout, http_agent="gpufleet-apt-keyring").read(MAX_KEY_BYTES)
+        except Exception:  # pylint: disable=broad-except
+            # open_url raises whatever the transport raises
+            delay = retry_delay_s(attempt)
+            if delay is None:
+                raise
+            time.sleep(delay)
+            attempt += 1
+
+
 def fetch(url, allowed, dest, timeout):
     """The key in the form that `dest` asks for. Raises OpenPgpError where it is not one of the allowed keys."""
-    data = open_url(url, timeout=timeout, http_agent="gpufleet-apt-keyring").read(MAX_KEY_BYTES)
+    data = download(url, timeout)
     try:
         found = primary_fingerprints(data)
     except OpenPgpError as error:

@@ -11,7 +11,9 @@ version_added: 0.1.0
 description:
   - Asks dpkg first; apt is started only where something is left to do.
   - Everything in O(install) and O(remove) happens in one run of apt, so a set of packages is never half changed. It is
-    simulated before, and refused where apt would remove a package that was not named.
+    simulated before, and refused where apt would remove a package that was not named, or where /boot has too little
+    space left for a kernel or an initramfs that the packages bring.
+  - Waits for another apt, and tries again what passes by itself, such as a mirror that answers 503.
   - Holds in O(unhold) are released before, those in O(hold) set afterwards. Downgrades are allowed, because the version
     is named.
 options:
@@ -48,6 +50,10 @@ options:
     description: Finish first what an interrupted dpkg left half done (C(dpkg --configure -a)).
     type: bool
     default: false
+  lock_timeout:
+    description: Seconds to wait for another apt.
+    type: int
+    default: 600
   timeout:
     description: Seconds after which apt is given up; building a kernel module takes minutes on a small machine.
     type: int
@@ -98,11 +104,11 @@ import time
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpufleet.server.plugins.module_utils._apt import (
-    ENVIRONMENT,
-    LOCK_TIMEOUT_S,
     Simulation,
     Work,
     describe,
+    environment_of,
+    fix_argv,
     forbidden_removals,
     install_argv,
     is_locked,
@@ -110,60 +116,111 @@ from ansible_collections.gpufleet.server.plugins.module_utils._apt import (
     plan_work,
     reinstall_argv,
 )
+from ansible_collections.gpufleet.server.plugins.module_utils._apt_problems import explain
+from ansible_collections.gpufleet.server.plugins.module_utils._apt_run import UPDATE_ARGV, run_apt
+from ansible_collections.gpufleet.server.plugins.module_utils._boot_space import shortage
 from ansible_collections.gpufleet.server.plugins.module_utils._dpkg import QUERY_ARGV, parse_query
 from ansible_collections.gpufleet.server.plugins.module_utils._host import Host
+
+BOOT = "/boot"
 
 
 class TransactionError(Exception):
     """Something the run has to stop for; the message is for a person."""
 
 
-def environment():
-    """What apt is started with: no questions, and the proxies that the task was given."""
-    proxies = {name: os.environ[name] for name in ("http_proxy", "https_proxy", "no_proxy") if os.environ.get(name)}
-    return dict(ENVIRONMENT, **proxies)
+class Apt:
+    """apt and dpkg on this machine; every failure is a TransactionError. Times are in seconds."""
 
+    def __init__(self, timeout, lock_timeout):
+        self.host = Host()
+        self.environment = environment_of(os.environ)
+        self.timeout = timeout
+        self.lock_timeout = lock_timeout
 
-def run_or_fail(host, argv, timeout):
-    result = host.run(argv, timeout_s=timeout, env=environment())
-    if not result.ok:
-        tail = "\n".join((result.stdout + result.stderr).strip().splitlines()[-25:])
-        raise TransactionError("%s\n%s" % (result.describe(), tail))
-    return result
-
-
-def configure_pending(host, timeout):
-    """`dpkg --configure -a` does not wait for the lock, and whoever holds it may still be at work: ask again."""
-    deadline = time.monotonic() + LOCK_TIMEOUT_S
-    while True:
-        result = host.run(
-            ("dpkg", "--force-confdef", "--force-confold", "--configure", "-a"), timeout, env=environment()
+    def get(self, argv):
+        """Run apt-get. Where a package could not be fetched, the lists may be those of an earlier day."""
+        run = run_apt(
+            self.host,
+            argv,
+            self.timeout,
+            self.lock_timeout,
+            self.environment,
+            time.sleep,
+            time.monotonic,
+            before_retry=lambda: self.host.run(UPDATE_ARGV, self.timeout, env=self.environment),
         )
-        if result.ok or not is_locked(result.stderr) or time.monotonic() > deadline:
-            return
-        time.sleep(2)
+        return self.checked(run.result, explain([problem for problem in run.problems if problem.kind != "other"]))
+
+    def mark(self, how, names):
+        return self.checked(self.host.run(("apt-mark", how) + names, self.timeout, env=self.environment))
+
+    def configure_pending(self):
+        """`dpkg --configure -a` does not wait for the lock, and whoever holds it may still be at work: ask again.
+
+        What cannot be configured now may well be what the transaction replaces, so its exit status decides nothing.
+        """
+        deadline = time.monotonic() + self.lock_timeout
+        argv = ("dpkg", "--force-confdef", "--force-confold", "--configure", "-a")
+        while True:
+            result = self.host.run(argv, self.timeout, env=self.environment)
+            if result.ok or not is_locked(result.stderr) or time.monotonic() > deadline:
+                return
+            time.sleep(2)
+
+    @staticmethod
+    def checked(result, meaning=""):
+        if not result.ok:
+            tail = "\n".join((result.stdout + result.stderr).strip().splitlines()[-25:])
+            raise TransactionError("\n".join(part for part in (meaning, result.describe(), tail) if part))
+        return result
 
 
-def apply(host, work, allow_remove, timeout):
-    """Do the work; returns the simulation that preceded it."""
+def boot_shortage(simulation):
+    """What /boot lacks for what would be unpacked; None where that is enough."""
+    try:
+        with os.scandir(BOOT) as entries:
+            files = {entry.name: entry.stat(follow_symlinks=False).st_size for entry in entries if entry.is_file()}
+        status = os.statvfs(BOOT)
+    except OSError:
+        return None
+    return shortage(simulation.installs, files, status.f_bavail * status.f_frsize)
+
+
+def change_packages(apt, work, allow_remove):
+    """The transaction itself; returns the simulation that preceded it."""
+    argv = install_argv(work, simulate=True, lock_timeout_s=apt.lock_timeout)
+    simulation = parse_simulation(apt.get(argv).stdout)
+    forbidden = forbidden_removals(simulation, work, allow_remove)
+    if forbidden:
+        raise TransactionError("apt would also remove %s, which nobody asked for" % ", ".join(forbidden))
+    too_little = boot_shortage(simulation)
+    if too_little:
+        raise TransactionError(too_little)
+    apt.get(install_argv(work, lock_timeout_s=apt.lock_timeout))
+    return simulation
+
+
+def apply(apt, work, allow_remove):
+    """Do the work; returns the simulation that preceded it. Where it is refused, holds are as they were before."""
     simulation = Simulation({}, ())
     if work.configure:
-        # What cannot be configured now may well be what the transaction below replaces, so that one decides.
-        configure_pending(host, timeout)
+        apt.configure_pending()
     if work.unhold:
-        run_or_fail(host, ("apt-mark", "unhold") + work.unhold, timeout)
+        apt.mark("unhold", work.unhold)
     if work.install or work.remove:
-        simulation = parse_simulation(run_or_fail(host, install_argv(work, simulate=True), timeout).stdout)
-        forbidden = forbidden_removals(simulation, work, allow_remove)
-        if forbidden:
-            raise TransactionError("apt would also remove %s, which nobody asked for" % ", ".join(forbidden))
-        run_or_fail(host, install_argv(work), timeout)
+        try:
+            simulation = change_packages(apt, work, allow_remove)
+        except TransactionError:
+            if work.unhold:
+                apt.mark("hold", work.unhold)
+            raise
     elif work.configure:
-        run_or_fail(host, ("apt-get", "-y", "-q", "-f", "install"), timeout)
+        apt.get(fix_argv(apt.lock_timeout))
     if work.reinstall:
-        run_or_fail(host, reinstall_argv(work), timeout)
+        apt.get(reinstall_argv(work, apt.lock_timeout))
     if work.hold:
-        run_or_fail(host, ("apt-mark", "hold") + work.hold, timeout)
+        apt.mark("hold", work.hold)
     return simulation
 
 
@@ -175,13 +232,14 @@ def main():
             lists,
             install={"type": "dict", "default": {}},
             configure_pending={"type": "bool", "default": False},
+            lock_timeout={"type": "int", "default": 600},
             timeout={"type": "int", "default": 3600},
         ),
         supports_check_mode=True,
     )
     options = module.params
-    host = Host()
-    before = parse_query(host.run(QUERY_ARGV).stdout)
+    apt = Apt(options["timeout"], options["lock_timeout"])
+    before = parse_query(apt.host.run(QUERY_ARGV).stdout)
     work = plan_work(
         before, options["install"], options["remove"], options["reinstall"], options["hold"], options["unhold"],
         options["configure_pending"],
@@ -189,7 +247,7 @@ def main():
     result = {"changed": work.any, "actions": describe(work), "installed": {}, "removed": []}
     try:
         if work.any and not module.check_mode:
-            simulation = apply(host, work, options["allow_remove"], options["timeout"])
+            simulation = apply(apt, work, options["allow_remove"])
             result.update(installed=dict(simulation.installs), removed=list(simulation.removes))
     except TransactionError as error:
         module.fail_json(msg=str(error), **result)
