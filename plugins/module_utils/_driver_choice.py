@@ -129,6 +129,19 @@ def refuse_unfit_host(observed: Observed, wishes: Wishes, choice: Choice) -> Non
             % " ".join(foreign),
             foreign,
         )
+    clashing = [
+        entry.path
+        for entry in observed.sources
+        if choice.source == "nvidia" and entry.other_key and not entry.alone and "/%s/" % choice.repository in entry.uri
+    ]
+    if clashing:
+        raise DriverPlanError(
+            "source_clash",
+            "%s names NVIDIA's repository with another key, and two keys for one repository stop apt"
+            % ", ".join(clashing),
+            "Take the lines of that repository out of the file; it holds other sources too, so the role leaves it.",
+            clashing,
+        )
     if observed.secure_boot and choice.dkms and observed.key_enrolled is not True:
         raise DriverPlanError(
             "secure_boot_key",

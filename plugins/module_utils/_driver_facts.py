@@ -49,11 +49,15 @@ class Wishes:
 
 @dataclass(frozen=True)
 class SourceEntry:
-    """An apt source of NVIDIA's CUDA repository. `alone`: its file holds nothing else."""
+    """An apt source of NVIDIA's CUDA repository. `alone`: its file holds nothing else, so that it can go.
+
+    `other_key`: it says that another keyring than the role's own signs the repository, which stops apt.
+    """
 
     path: str
     uri: str
     alone: bool = True
+    other_key: bool = False
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import re
 from dataclasses import replace
 from typing import Dict, Iterable, List, Optional, Tuple
 
+from ._apt_sources import normal_uri, parse_sources
 from ._dpkg import QUERY_ARGV, Policy, parse_policy, parse_query
 from ._driver_facts import UNITS, Observed, SmiAnswer, SourceEntry, Unit
 from ._driver_packages import REPOSITORY_ARCHITECTURE, repository_of
@@ -39,7 +40,7 @@ def observe_machine(host: Host, source_path: str, keyring_path: str, initramfs_i
     module_version, module_flavour = _module_of(host, release)
     architecture = packages["dpkg"].arch if "dpkg" in packages else "amd64"
     repository = repository_of(os_id, os_version)
-    sources = _cuda_sources(host, source_path)
+    sources = _cuda_sources(host, keyring_path)
     return Observed(
         os_id=os_id,
         os_version=os_version,
@@ -177,7 +178,7 @@ def _run_installer(host: Host) -> Optional[str]:
     return None
 
 
-def _cuda_sources(host: Host, own: str) -> List[SourceEntry]:
+def _cuda_sources(host: Host, keyring_path: str) -> List[SourceEntry]:
     """Every apt source of NVIDIA's CUDA repository; two with different keys stop apt altogether."""
     found = []
     folder = "/etc/apt/sources.list.d"
@@ -185,13 +186,18 @@ def _cuda_sources(host: Host, own: str) -> List[SourceEntry]:
         "%s/%s" % (folder, name) for name in host.list_dir(folder) if name.endswith((".list", ".sources"))
     ]
     for path in paths:
-        lines = [line.strip() for line in (host.read_text(path) or "").splitlines()]
+        text = host.read_text(path) or ""
+        lines = [line.strip() for line in text.splitlines()]
         active = [line for line in lines if line and not line.startswith("#")]
         uris = [match.group(0) for line in active for match in [_CUDA_REPOSITORY.search(line)] if match]
         if uris:
             foreign = [line for line in active if re.match(r"^(?:deb|deb-src|URIs:)\s", line, re.IGNORECASE)
                        and not _CUDA_REPOSITORY.search(line)]
-            found.append(SourceEntry(path, uris[0], alone=not foreign and path != "/etc/apt/sources.list"))
+            keys = {
+                source.signed_by for source in parse_sources(path, text) if source.uri in map(normal_uri, uris)
+            }
+            alone = not foreign and path != "/etc/apt/sources.list"
+            found.append(SourceEntry(path, uris[0], alone=alone, other_key=bool(keys - {keyring_path})))
     return found
 
 

@@ -213,6 +213,15 @@ def test_other_sources_of_the_repository_are_found(stage, path, text, alone):
 
 
 @pytest.mark.parametrize(
+    "options, other", [("[signed-by=/k/other.gpg] ", True), ("", True), ("[signed-by=%s] " % KEYRING, False)]
+)
+def test_a_source_under_another_key_than_the_roles_is_told(stage, options, other):
+    text = "deb %shttps://x.example/compute/cuda/repos/ubuntu2204/x86_64 /\n" % options
+    seen = observe(stage(files={"/etc/apt/sources.list.d/x.list": text}))
+    assert [entry.other_key for entry in seen.sources] == [other]
+
+
+@pytest.mark.parametrize(
     "path, text",
     [
         ("/etc/apt/sources.list.d/cuda.list", "# deb https://x.example/compute/cuda/repos/ubuntu2204/x86_64/ /\n"),

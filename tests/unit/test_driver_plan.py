@@ -32,6 +32,7 @@ from ansible_collections.gpufleet.server.plugins.module_utils._driver_facts impo
     FABRIC_MANAGER,
     PERSISTENCED,
     DriverPlanError,
+    SourceEntry,
     Unit,
 )
 from ansible_collections.gpufleet.server.plugins.module_utils._driver_plan import plan_as_dict, plan_driver
@@ -213,6 +214,28 @@ def test_packages_of_another_source_are_refused(have, source):
         plan(bare(packages=packages(have)), source=source)
     assert refusal.value.code == "mixed_sources"
     assert next(iter(have)) in refusal.value.message
+
+
+@pytest.mark.parametrize(
+    "changes, refused",
+    [
+        ({}, True),
+        ({"alone": True}, False),
+        ({"other_key": False}, False),
+        ({"uri": "http://repo/compute/cuda/repos/debian12/x86_64/"}, False),
+    ],
+)
+def test_a_file_of_somebody_else_that_would_stop_apt_is_refused_by_name(changes, refused):
+    uri = "http://repo/compute/cuda/repos/ubuntu2204/x86_64/"
+    entry = SourceEntry("/etc/apt/sources.list.d/x.list", uri, alone=False, other_key=True)
+    host = bare(sources=(replace(entry, **changes),))
+    if not refused:
+        assert plan(host, source="nvidia").choice
+        return
+    with pytest.raises(DriverPlanError, match="x.list names NVIDIA's repository with another key") as refusal:
+        plan(host, source="nvidia")
+    assert refusal.value.code == "source_clash"
+
 
 
 # -- interrupted -------------------------------------------------------------------------------------------------------
