@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import List, Optional, Tuple
 
 from . import _base_files as files
+from ._apt_sources import find_clashes, parse_sources
 from ._base_desired import BaseError, Desired, Part, last_of, respected
 from ._base_services import needs_timesyncd
+from ._boot_space import boot_bytes_needed
 from ._dpkg import broken_packages
 from ._findings import finding
 from ._kernels import headers_packages
@@ -110,6 +112,35 @@ def plan_sources(desired: Desired, facts: BaseFacts) -> Part:
         part.proven.append("apt takes the distribution's packages from %s" % mirror)
     part.files.extend(_set_aside(facts) if desired.apt_stock_sources == "disable" else _put_back(facts))
     return part
+
+
+def required_sources(desired: Desired, facts: BaseFacts) -> List[str]:
+    """Addresses without whose lists there is no point in installing anything."""
+    mirrors = (desired.apt_mirror, desired.apt_security_mirror)
+    return [mirror.replace("{distribution}", facts.distribution) for mirror in mirrors if mirror]
+
+
+def plan_clashes(part: Part, facts: BaseFacts) -> None:
+    """Adds what is to be said of sources that would stop apt; `part` has all files and steps of the plan.
+
+    Raises :class:`BaseError` where this run needs apt, or would itself bring the clash about.
+    """
+    changed = dict(part.files)
+    sources = [source for source in facts.sources if source.path not in changed]
+    for path, text in part.files:
+        if text and path.endswith((".list", ".sources")):
+            sources += parse_sources(path, text)
+    clashes = find_clashes(sources)
+    if not clashes:
+        return
+    text = "; ".join(clash.text for clash in clashes)
+    remedy = "Keep one of these sources and remove the others, or give them the same Signed-By."
+    ours = any(source.path == files.APT_MIRROR for clash in clashes for source in clash.sources)
+    if ours or "install_packages" in part.steps or "update_apt" in part.steps:
+        raise BaseError("%s. %s Nothing was changed." % (text, remedy))
+    part.findings.append(
+        finding("base_sources_clash", "warning", text, remedy=remedy, source=clashes[0].sources[-1].path)
+    )
 
 
 def _components(facts: BaseFacts) -> List[str]:
@@ -223,6 +254,7 @@ def plan_kernel(desired: Desired, facts: BaseFacts) -> Part:
         else:
             part.findings.append(finding("base_no_kernel", "warning", text, source="/boot"))
         return part
+    part.add(_plan_boot_space(facts))
     headers = headers_packages(kernel.release, facts.packages, facts.distribution)
     if headers.exact is None:
         part.findings.append(
@@ -245,6 +277,26 @@ def plan_kernel(desired: Desired, facts: BaseFacts) -> Part:
                 "%s is installed, yet /lib/modules/%s/build is empty" % (headers.exact, kernel.release),
                 remedy="apt-get install --reinstall %s" % headers.exact,
                 source="/lib/modules/%s/build" % kernel.release,
+            )
+        )
+    return part
+
+
+def _plan_boot_space(facts: BaseFacts) -> Part:
+    """A /boot that cannot take the next kernel: told now, since an upgrade that fills it leaves half a kernel."""
+    part = Part()
+    needed = boot_bytes_needed(["linux-image-0"], facts.boot_files)
+    free = facts.boot_free_bytes
+    if free is not None and free < needed:
+        part.findings.append(
+            finding(
+                "base_boot_space",
+                "warning",
+                "/boot has %d MiB left; a new kernel or initramfs needs about %d MiB" % (free >> 20, needed >> 20),
+                observed=free,
+                expected=needed,
+                remedy="Remove kernels that are not used: apt-get autoremove --purge.",
+                source="/boot",
             )
         )
     return part

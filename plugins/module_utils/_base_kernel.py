@@ -32,7 +32,7 @@ def plan_limits(desired: Desired, facts: BaseFacts) -> Part:
             other = last_of(facts.limits_elsewhere, "%s %s" % (domain, item))
             if other is None:
                 entries.append((domain, item, str(value)))
-            else:
+            elif other.value != "- %s" % value:
                 part.findings.append(respected(other, str(value), "base_limits_%s" % item))
     text = files.render_limits(entries) if entries else None
     part.files.append((files.LIMITS, text))

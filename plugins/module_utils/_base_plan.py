@@ -13,7 +13,15 @@ from __future__ import annotations
 from typing import Any, Dict, Mapping, Sequence, Tuple
 
 from . import _base_files as files
-from ._base_apt import plan_apt_conf, plan_kernel, plan_packages, plan_repair, plan_sources
+from ._base_apt import (
+    plan_apt_conf,
+    plan_clashes,
+    plan_kernel,
+    plan_packages,
+    plan_repair,
+    plan_sources,
+    required_sources,
+)
 from ._base_desired import Desired, Part
 from ._base_kernel import plan_limits, plan_sysctl, plan_thp
 from ._base_os import refusal_of
@@ -36,7 +44,7 @@ STEPS = (
 """In the order in which the role takes them; `repair_dpkg` to `install_packages` belong to its install part."""
 
 
-CARRIED = ("base_file_restored", "base_dpkg_repaired")
+CARRIED = ("base_file_restored", "base_dpkg_repaired", "apt_source_not_read")
 """Findings of a plan that its proof repeats: what was mended is worth knowing, and is gone when one looks again."""
 
 
@@ -58,6 +66,7 @@ def plan_base(desired: Desired, facts: BaseFacts, check_mode: bool = False) -> P
         plan_journal(desired, facts),
     ):
         whole.add(part)
+    plan_clashes(whole, facts)
     _compare_files(whole, facts)
     waiting = {path for path, text in whole.files if text is not None and not facts.has_file(path, text)}
     whole.proven.extend(text for path, text in whole.file_proofs if path not in waiting)
@@ -114,6 +123,7 @@ def plan_dict(whole: Part, desired: Desired, facts: BaseFacts) -> Dict[str, Any]
             for path, text in whole.files
         ],
         "packages": list(whole.packages),
+        "required_sources": required_sources(desired, facts),
         "steps": [step for step in STEPS if step in whole.steps],
         "pending": list(whole.pending),
         "time_daemon": operators_time_daemon(facts)
@@ -159,6 +169,7 @@ def refused(text: str, facts: BaseFacts) -> Tuple[Dict[str, Any], Dict[str, Any]
         "refusal": text,
         "files": [],
         "packages": [],
+        "required_sources": [],
         "steps": [],
         "pending": [],
         "time_daemon": None,

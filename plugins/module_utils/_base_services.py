@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Optional, Sequence
 
 from . import _base_files as files
 from ._base_desired import Desired, Part, last_of, respected
+from ._findings import Finding, finding
 from ._observe_base import BaseFacts
 from ._settings import Setting
 
@@ -53,15 +54,46 @@ def plan_time(desired: Desired, facts: BaseFacts) -> Part:
                 part.proven.append("%s keeps the clock; it is synchronised" % daemon)
             else:
                 part.unproven.append("%s runs, the clock is not synchronised yet" % daemon)
-    timesyncd = files.render_ini("Time", [("NTP", " ".join(servers))])
-    chrony = files.render_chrony(servers)
-    part.files.append((files.TIMESYNCD, timesyncd if servers and daemon == "systemd-timesyncd" else None))
-    part.files.append((files.CHRONY, chrony if servers and daemon in ("chrony", "chronyd") else None))
+    part.add(_plan_servers(servers, daemon, facts))
     for path, unit_name in ((files.TIMESYNCD, "systemd-timesyncd"), (files.CHRONY, daemon or "chrony")):
         text = dict(part.files)[path]
         if text is not None and "start_time_sync" not in part.steps and _stale(facts, path, text, unit_name):
             part.need("restart_time_sync", "%s has to read %s" % (unit_name, path))
     return part
+
+
+def _plan_servers(servers: Sequence[str], daemon: Optional[str], facts: BaseFacts) -> Part:
+    """Where the daemon that keeps the clock learns of the servers; another file's servers stand."""
+    part = Part()
+    timesyncd = chrony = None
+    if servers and daemon == "systemd-timesyncd":
+        timesyncd = files.render_ini("Time", [("NTP", " ".join(servers))])
+        other = last_of(facts.timesyncd_elsewhere, "Time/NTP")
+        if other is not None and other.value:
+            timesyncd = None
+            if other.value.split() != list(servers):
+                part.findings.append(respected(other, " ".join(servers), "base_ntp_servers"))
+    elif servers and daemon in ("chrony", "chronyd"):
+        chrony = files.render_chrony(servers)
+        if facts.chrony_reads_sources is False:
+            chrony = None
+            part.findings.append(_no_chrony_sources(servers))
+    elif servers and daemon is not None:
+        part.unproven.append("time servers %s: %s has to be told by you" % (", ".join(servers), daemon))
+    part.files += [(files.TIMESYNCD, timesyncd), (files.CHRONY, chrony)]
+    return part
+
+
+def _no_chrony_sources(servers: Sequence[str]) -> Finding:
+    """chrony before 4.0 (Ubuntu 20.04) knows one file alone, and that is the operator's."""
+    return finding(
+        "base_ntp_servers_not_set",
+        "warning",
+        "this chrony reads no /etc/chrony/sources.d, so it does not learn of base_ntp_servers",
+        expected=list(servers),
+        remedy="Write `server NAME iburst` into /etc/chrony/chrony.conf, or leave base_ntp_servers empty.",
+        source="/etc/chrony/chrony.conf",
+    )
 
 
 def _stale(facts: BaseFacts, path: str, text: str, unit_name: str) -> bool:
@@ -78,7 +110,7 @@ def plan_journal(desired: Desired, facts: BaseFacts) -> Part:
     wanted = []
     if desired.journal_persistent is not None:
         wanted.append(
-            ("Storage", "persistent" if desired.journal_persistent else "volatile", "base_journal_persistent")
+            ("Storage", "persistent" if desired.journal_persistent else "volatile", "base_journal_storage")
         )
     if desired.journal_max_use_mb is not None and desired.journal_persistent is not False:
         wanted.append(("SystemMaxUse", "%dM" % desired.journal_max_use_mb, "base_journal_max_use_mb"))

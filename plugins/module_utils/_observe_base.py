@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Reads through a :class:`Host` what role base judges by. Decides nothing; reads no more than it was told to.
 
-A dozen files and five commands, none of which opens apt's package cache: that one is asked only about packages that
+A dozen files and seven commands, none of which opens apt's package cache: that one is asked only about packages that
 are missing, by :func:`with_candidates`.
 """
 
@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
+from ._apt_sources import Source, parse_all
 from ._base_files import ASIDE, LIMITS, OWN_PATHS, STOCK_SOURCES, THP_ENABLED
 from ._dpkg import QUERY_ARGV, Package, Policy, parse_policy, parse_query
 from ._host import Host
@@ -70,6 +71,8 @@ class BaseFacts:
     hard_limits: Mapping[str, str] = field(default_factory=dict)
     kernel: BootKernel = BootKernel(None, None, "none", "")
     headers_built: bool = False
+    boot_files: Mapping[str, int] = field(default_factory=dict)
+    boot_free_bytes: Optional[int] = None
     grub_default: Optional[str] = None
     reboot_required: bool = False
     packages: Mapping[str, Package] = field(default_factory=dict)
@@ -81,6 +84,7 @@ class BaseFacts:
     needrestart_elsewhere: Optional[str] = None
     own: Mapping[str, OwnFile] = field(default_factory=dict)
     stock_sources: Mapping[str, str] = field(default_factory=dict)
+    sources: Tuple[Source, ...] = ()
     sysctl: Mapping[str, Optional[str]] = field(default_factory=dict)
     sysctl_elsewhere: Tuple[Setting, ...] = ()
     limits_elsewhere: Tuple[Setting, ...] = ()
@@ -94,7 +98,8 @@ class BaseFacts:
     journal_on_disk: bool = False
     units: Mapping[str, Unit] = field(default_factory=dict)
     clock_synchronised: Optional[bool] = None
-    chrony_sources_dir: bool = False
+    timesyncd_elsewhere: Tuple[Setting, ...] = ()
+    chrony_reads_sources: Optional[bool] = None
 
     @property
     def distribution(self) -> str:
@@ -173,6 +178,8 @@ def observe_base(host: Host, clock_offset_s: float, sysctl_keys: Sequence[str]) 
         hard_limits=_hard_limits(host.read_text("/proc/1/limits") or ""),
         kernel=kernel,
         headers_built=bool(kernel.release and host.list_dir("/lib/modules/%s/build" % kernel.release)),
+        boot_files=_boot_files(host),
+        boot_free_bytes=_boot_free_bytes(host),
         grub_default=_grub_default(host),
         reboot_required=host.exists("/run/reboot-required"),
         packages=packages,
@@ -183,6 +190,7 @@ def observe_base(host: Host, clock_offset_s: float, sysctl_keys: Sequence[str]) 
         needrestart_elsewhere=_needrestart_elsewhere(host),
         own=_own_files(host),
         stock_sources=_stock_sources(host),
+        sources=_sources(host),
         sysctl={key: _sysctl(host, key) for key in sysctl_keys},
         sysctl_elsewhere=_sysctl_elsewhere(host, sysctl_keys),
         limits_elsewhere=_elsewhere(host, parse_limits, ["/etc/security/limits.conf"], "/etc/security/limits.d/*.conf"),
@@ -198,7 +206,10 @@ def observe_base(host: Host, clock_offset_s: float, sysctl_keys: Sequence[str]) 
         ),
         journal_on_disk=_journal_on_disk(host),
         clock_synchronised=None if container else _clock_synchronised(host),
-        chrony_sources_dir=host.exists("/etc/chrony/sources.d"),
+        timesyncd_elsewhere=_elsewhere(
+            host, parse_ini, ["/etc/systemd/timesyncd.conf"], "/etc/systemd/timesyncd.conf.d/*.conf"
+        ),
+        chrony_reads_sources=_chrony_reads_sources(host),
         **_systemd(host, clock_offset_s),
     )
 
@@ -267,6 +278,31 @@ def _own_files(host: Host) -> Dict[str, OwnFile]:
 def _stock_sources(host: Host) -> Dict[str, str]:
     texts = ((path, host.read_text(path)) for path in STOCK_SOURCES)
     return {path: text for path, text in texts if text}
+
+
+def _sources(host: Host) -> Tuple[Source, ...]:
+    """Every active source of apt, those of our own file among them."""
+    folder = "/etc/apt/sources.list.d/*."
+    paths = ["/etc/apt/sources.list", *host.glob(folder + "list"), *host.glob(folder + "sources")]
+    return tuple(parse_all({path: host.read_text(path) or "" for path in paths}))
+
+
+def _boot_files(host: Host) -> Dict[str, int]:
+    """Names in /boot and their sizes in bytes."""
+    listed = host.run(["find", "/boot", "-maxdepth", "1", "-type", "f", "-printf", "%s\\t%f\\n"]).stdout
+    lines = (line.partition("\t") for line in listed.splitlines())
+    return {name: int(size) for size, _tab, name in lines if size.isdigit()}
+
+
+def _boot_free_bytes(host: Host) -> Optional[int]:
+    words = host.run(["df", "--block-size=1", "--output=avail", "/boot"]).stdout.split()
+    return _integer(words[-1]) if words else None
+
+
+def _chrony_reads_sources(host: Host) -> Optional[bool]:
+    """Whether chrony's configuration names the folder that our file is in; None where there is no configuration."""
+    text = host.read_text("/etc/chrony/chrony.conf")
+    return None if text is None else bool(re.search(r"^\s*sourcedir\s+/etc/chrony/sources\.d\b", text, re.MULTILINE))
 
 
 def _container(host: Host) -> Optional[str]:

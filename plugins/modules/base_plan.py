@@ -175,6 +175,12 @@ plan:
       elements: str
       returned: success
       sample: [linux-headers-generic]
+    required_sources:
+      description: Addresses of mirrors that the inventory names, for module M(gpufleet.server.apt_lists).
+      type: list
+      elements: str
+      returned: success
+      sample: ["http://mirror.example.org/ubuntu"]
     steps:
       description: Steps that the role has to take, in order.
       type: list

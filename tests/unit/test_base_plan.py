@@ -3,12 +3,14 @@
 from dataclasses import replace
 
 import pytest
-from support_base import RELEASE, machine, packages, policies, settled, ubuntu, wanted
+from support_base import INSTALLED, RELEASE, machine, packages, policies, settled, ubuntu, wanted
 
 from ansible_collections.gpufleet.server.plugins.module_utils import _base_files as files
+from ansible_collections.gpufleet.server.plugins.module_utils._apt_sources import Source
 from ansible_collections.gpufleet.server.plugins.module_utils._base_apt import missing_packages
 from ansible_collections.gpufleet.server.plugins.module_utils._base_desired import BaseError, Desired, desired_of
 from ansible_collections.gpufleet.server.plugins.module_utils._base_plan import plan_and_result, plan_base
+from ansible_collections.gpufleet.server.plugins.module_utils._findings import finding
 from ansible_collections.gpufleet.server.plugins.module_utils._kernels import BootKernel
 from ansible_collections.gpufleet.server.plugins.module_utils._observe_base import OwnFile, Unit
 from ansible_collections.gpufleet.server.plugins.module_utils._settings import Setting
@@ -264,10 +266,20 @@ def test_a_file_goes_away_when_its_switch_is_left():
             "Storage",
             "/etc/systemd/journald.conf",
         ),
+        (
+            {
+                "needrestart_elsewhere": "/etc/needrestart/conf.d/50-ours.conf",
+                "packages": {**INSTALLED, **packages("needrestart")},
+            },
+            files.NEEDRESTART,
+            "$nrconf{restart} =",
+            "/etc/needrestart/conf.d/50-ours.conf",
+        ),
         ({"thp_elsewhere": "/proc/cmdline", "thp": "always"}, files.THP, None, "/proc/cmdline"),
+        ({"thp_elsewhere": "/etc/tmpfiles.d/thp.conf", "thp": "always"}, files.THP, None, "/etc/tmpfiles.d/thp.conf"),
         ({"units": {"tuned": Unit("loaded", "active", "enabled")}, "thp": "always"}, files.THP, None, "tuned"),
     ],
-    ids=["apt", "sysctl", "limits", "systemd", "journald", "kernel-command-line", "tuned"],
+    ids=["apt", "sysctl", "limits", "systemd", "journald", "needrestart", "kernel-command-line", "tmpfiles", "tuned"],
 )
 def test_an_operators_setting_elsewhere_stands_and_is_told(facts, path, gone, source):
     part = plan_base(wanted(), machine(**facts))
@@ -281,6 +293,79 @@ def test_an_operators_equal_setting_is_no_news():
     part = plan_base(wanted(), machine(sysctl_elsewhere=(Setting("/etc/sysctl.conf", "vm.swappiness", "10"),)))
     assert "vm.swappiness" not in content(part, files.SYSCTL)
     assert part.findings == [] and "vm.swappiness = 10" in part.proven
+
+
+@pytest.mark.parametrize(
+    "key, variable",
+    [("Journal/Storage", "base_journal_storage"), ("Journal/SystemMaxUse", "base_journal_max_use_mb")],
+)
+def test_a_finding_names_the_variable_that_the_role_has(key, variable, repository):
+    part = plan_base(wanted(), machine(journald_elsewhere=(Setting("/etc/systemd/journald.conf", key, "other"),)))
+    assert variable in part.findings[0]["remedy"]
+    assert "\n%s:" % variable in (repository / "roles/base/defaults/main.yml").read_text()
+
+
+def test_an_operators_limit_that_is_the_same_is_no_news():
+    elsewhere = tuple(Setting("/etc/security/limits.conf", "%s nofile" % who, "- 1048576") for who in ("*", "root"))
+    part = plan_base(wanted(), machine(limits_elsewhere=elsewhere))
+    assert part.findings == [] and "nofile" not in content(part, files.LIMITS)
+
+
+# -- sources that clash, and a full /boot ------------------------------------------------------------------------------
+
+STOCK_FILE = "/etc/apt/sources.list.d/ubuntu.sources"
+BY_HAND = Source("/etc/apt/sources.list.d/by-hand.list", "http://mirror/ubuntu/", "jammy", "/etc/apt/keyrings/u.gpg")
+OTHER_KEY = replace(BY_HAND, path="/etc/apt/sources.list.d/other.list", signed_by="")
+
+
+def test_a_mirror_that_a_file_names_with_another_key_is_refused_before_apt_stops_working():
+    with pytest.raises(BaseError, match="by-hand.list .*gpufleet-mirror.sources.*Nothing was changed"):
+        plan_base(wanted(apt_mirror="http://mirror/ubuntu"), machine(sources=(BY_HAND,)))
+
+
+def test_a_clash_of_two_foreign_files_stops_a_run_that_needs_apt():
+    facts = machine(sources=(BY_HAND, OTHER_KEY), packages={})
+    with pytest.raises(BaseError, match="by-hand.list .*other.list"):
+        plan_base(wanted(), facts)
+
+
+def test_a_clash_of_two_foreign_files_is_a_warning_where_apt_is_not_needed():
+    _plan, result = plan_and_result(wanted(), settled(sources=(BY_HAND, OTHER_KEY)))
+    assert (ids(result), result["verdict"]) == (["base_sources_clash"], "degraded")
+
+
+def test_stock_sources_that_are_set_aside_do_not_clash_with_the_mirror():
+    facts = machine(
+        sources=(replace(BY_HAND, path=STOCK_FILE),),
+        stock_sources={STOCK_FILE: "Types: deb\nURIs: http://mirror/ubuntu\nSuites: jammy\n"},
+    )
+    plan_base(wanted(apt_mirror="http://mirror/ubuntu", apt_stock_sources="disable"), facts)
+
+
+def test_our_own_mirror_of_an_earlier_run_does_not_clash_with_itself():
+    ours = replace(BY_HAND, path=files.APT_MIRROR, signed_by="/old.gpg")
+    plan_base(wanted(apt_mirror="http://mirror/ubuntu"), machine(sources=(ours,)))
+
+
+def test_apt_needs_the_lists_of_the_mirrors():
+    desired = wanted(apt_mirror="http://mirror/{distribution}", apt_security_mirror="http://mirror/security")
+    plan, _result = plan_and_result(desired, machine())
+    assert plan["required_sources"] == ["http://mirror/ubuntu", "http://mirror/security"]
+    assert plan_and_result(wanted(), machine())[0]["required_sources"] == []
+
+
+@pytest.mark.parametrize("free_mib, told", [(10, True), (100, True), (200, False), (None, False)])
+def test_a_boot_without_room_for_the_next_kernel_is_a_warning(free_mib, told):
+    sizes = {"vmlinuz-" + RELEASE: 12 << 20, "initrd.img-" + RELEASE: 120 << 20}
+    facts = settled(boot_files=sizes, boot_free_bytes=None if free_mib is None else free_mib << 20)
+    _plan, result = plan_and_result(wanted(), facts)
+    assert ids(result) == (["base_boot_space"] if told else [])
+
+
+def test_a_proof_repeats_which_source_apt_could_not_read():
+    told = finding("apt_source_not_read", "warning", "apt could not read http://repo")
+    _plan, result = plan_and_result(wanted(), settled(), prove=True, carried=[told])
+    assert (ids(result), result["verdict"]) == (["apt_source_not_read"], "degraded")
 
 
 def test_a_proxys_password_is_not_told():
@@ -325,15 +410,37 @@ def test_chrony_on_request_is_installed_and_started():
     assert "start_time_sync" in part.steps
 
 
+CHRONY = {"units": {"chrony": Unit("loaded", "active", "enabled", 5.0)}}
+
+
 def test_servers_go_to_the_daemon_that_keeps_the_clock():
     servers = ["ntp1.example.org", "ntp2.example.org"]
     part = plan_base(wanted(ntp_servers=servers), settled())
     assert content(part, files.TIMESYNCD).endswith("[Time]\nNTP=ntp1.example.org ntp2.example.org\n")
     assert content(part, files.CHRONY) is None
     assert part.steps == ["restart_time_sync"]
-    part = plan_base(wanted(ntp_servers=servers), settled(units={"chrony": Unit("loaded", "active", "enabled", 5.0)}))
+    part = plan_base(wanted(ntp_servers=servers), settled(**CHRONY, chrony_reads_sources=True))
     assert content(part, files.TIMESYNCD) is None
     assert content(part, files.CHRONY).endswith("server ntp1.example.org iburst\nserver ntp2.example.org iburst\n")
+
+
+def test_a_chrony_that_reads_no_other_file_is_told_and_gets_none():
+    part = plan_base(wanted(ntp_servers=["ntp1.example.org"]), settled(**CHRONY, chrony_reads_sources=False))
+    assert content(part, files.CHRONY) is None
+    assert [(item["id"], item["severity"]) for item in part.findings] == [("base_ntp_servers_not_set", "warning")]
+
+
+def test_a_chrony_that_comes_with_this_run_has_the_folder_for_its_servers():
+    part = plan_base(wanted(ntp_servers=["ntp1.example.org"], time_sync="chrony"), settled(units={}))
+    assert content(part, files.CHRONY) is not None and part.findings == []
+
+
+@pytest.mark.parametrize("theirs, told", [("ntp9.example.org", True), ("ntp1.example.org", False), ("", False)])
+def test_an_operators_time_servers_stand(theirs, told):
+    elsewhere = (Setting("/etc/systemd/timesyncd.conf", "Time/NTP", theirs),)
+    part = plan_base(wanted(ntp_servers=["ntp1.example.org"]), settled(timesyncd_elsewhere=elsewhere))
+    assert (content(part, files.TIMESYNCD) is None) == bool(theirs)
+    assert [item["id"] for item in part.findings] == (["base_operator_setting"] if told else [])
 
 
 def test_a_clock_that_is_not_synchronised_yet_is_unproven():

@@ -51,6 +51,8 @@ ANSWERS = {
     "systemctl show -p Id": UNITS,
     "systemctl show -p Default": "DefaultLimitNOFILE=524288\nDefaultLimitMEMLOCK=infinity\n",
     "timedatectl": "yes\n",
+    "find /boot": "12582912\tvmlinuz-5.15.0-164-generic\n7\tconfig\n",
+    "df --block-size=1": "    Avail\n104857600\n",
     "runuser -u nobody": "1048576\nunlimited\n",
     "runuser -u root": "65536\n8192\n",
 }
@@ -66,6 +68,9 @@ TREE = {
     "etc/security/limits.d/90-gpufleet.conf": "* - nofile 1048576\n",
     "etc/systemd/journald.conf": "[Journal]\n#Storage=auto\n",
     "etc/systemd/journald.conf.d/ours.conf": "[Journal]\nStorage=volatile\n",
+    "etc/systemd/system.conf": "[Manager]\nDefaultLimitNOFILE=65536\n",
+    "etc/systemd/timesyncd.conf": "[Time]\nNTP=ntp.ours\n",
+    "etc/chrony/chrony.conf": "pool ntp.ubuntu.com\nsourcedir /etc/chrony/sources.d\n",
     "etc/needrestart/conf.d/ours.conf": "$nrconf{restart} = 'a';\n",
     "etc/default/grub": "GRUB_DEFAULT=0\n",
     "etc/default/grub.d/50-ours.cfg": 'GRUB_DEFAULT="1>2"\n',
@@ -118,6 +123,11 @@ def test_a_machine_is_read(facts_of):
     assert facts.cloud_init_running
     assert facts.needrestart_elsewhere == "/etc/needrestart/conf.d/ours.conf"
     assert facts.stock_sources == {"/etc/apt/sources.list": TREE["etc/apt/sources.list"]}
+    assert facts.boot_files == {"vmlinuz-5.15.0-164-generic": 12582912, "config": 7}
+    assert facts.boot_free_bytes == 104857600
+    assert [(source.path, source.uri, source.suite) for source in facts.sources] == [
+        ("/etc/apt/sources.list", "http://archive.ubuntu.com/ubuntu/", "jammy")
+    ]
     assert facts.login_limits["nobody memlock"] == "unlimited" and facts.login_limits["root nofile"] == "65536"
 
 
@@ -127,12 +137,26 @@ def test_a_machine_is_read(facts_of):
         ("apt_elsewhere", "/etc/apt/apt.conf.d/10lock", "dpkg::lock::timeout", "30"),
         ("sysctl_elsewhere", "/etc/sysctl.conf", "vm.swappiness", "1"),
         ("limits_elsewhere", "/etc/security/limits.conf", "* nofile", "hard 65536"),
+        ("manager_elsewhere", "/etc/systemd/system.conf", "Manager/DefaultLimitNOFILE", "65536"),
+        ("timesyncd_elsewhere", "/etc/systemd/timesyncd.conf", "Time/NTP", "ntp.ours"),
         ("journald_elsewhere", "/etc/systemd/journald.conf.d/ours.conf", "Journal/Storage", "volatile"),
     ],
 )
 def test_settings_of_others_are_read_and_ours_are_not(facts_of, name, path, key, value):
     settings = getattr(facts_of(), name)
     assert [(setting.path, setting.key, setting.value) for setting in settings] == [(path, key, value)]
+
+
+@pytest.mark.parametrize(
+    "text, reads",
+    [
+        ("sourcedir /etc/chrony/sources.d\n", True),
+        ("#sourcedir /etc/chrony/sources.d\n", False),
+        ("pool ntp.ubuntu.com\n", False),
+    ],
+)
+def test_whether_chrony_reads_our_file_is_in_its_configuration(facts_of, text, reads):
+    assert facts_of({"etc/chrony/chrony.conf": text}).chrony_reads_sources is reads
 
 
 def test_a_packages_own_unchanged_file_is_not_the_operators(facts_of):
@@ -153,6 +177,7 @@ def test_without_the_capability_limits_cannot_be_raised(facts_of):
 
 def test_a_machine_on_which_nothing_answers_is_read_too(tmp_path):
     facts = observe_base(Machine(tmp_path, {}), 0.0, ["vm.swappiness"])
+    assert (facts.boot_files, facts.boot_free_bytes, facts.chrony_reads_sources) == ({}, None, None)
     assert (facts.distribution, facts.arch, facts.kernel.release) == ("", "", None)
     assert (dict(facts.manager), dict(facts.units), facts.thp, facts.journal_on_disk) == ({}, {}, None, False)
 
