@@ -81,11 +81,17 @@ class Handler(SimpleHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if self.conditions.take("count"):
-            self.send_error(self.conditions.value("status"))
+            self._refuse(self.conditions.value("status"))
         elif os.path.isfile(self.translate_path(self.path)) and self.conditions.take("truncated"):
             self._send_half()
         else:
             super().do_GET()
+
+    def _refuse(self, status: int) -> None:
+        """As a proxy does: the connection stays open, and with it the client's next requests."""
+        self.send_response(status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
 
     def _send_half(self) -> None:
         content = Path(self.translate_path(self.path)).read_bytes()
