@@ -33,8 +33,8 @@ def lab(*arguments: str) -> None:
 
 def ssh(host: str, command: str) -> str:
     """What a command printed on a host."""
-    config = str(cache_dir() / "ssh" / ("config-" + LAB))
-    done = subprocess.run(["ssh", "-F", config, host, command], capture_output=True, text=True, timeout=300, check=False)
+    argv = ["ssh", "-F", str(cache_dir() / "ssh" / ("config-" + LAB)), host, command]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.strip()
 
