@@ -1,0 +1,219 @@
+# Copyright (c) 2026 The gpufleet authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Driver, GPUs, toolkits, repositories and gcc in the stack matrix, row by row.
+
+Each row cites the section of the facts it was written from, and says all that is found: the ids, and for each conflict
+the nearest stacks that work (None where the finding proposes no change).
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.gpufleet.server.plugins.module_utils._stack_matrix import conflicts
+
+
+def found(stack):
+    """id → nearest for conflicts, id → None for what is only said."""
+    return {item["id"]: item["nearest"] if item["severity"] == "critical" else None for item in conflicts(stack)}
+
+
+def row(section, stack, expected):
+    return pytest.param(stack, expected, id="%s %s" % (section, " ".join("%s=%s" % pair for pair in stack.items())))
+
+
+FITS = {}
+
+DRIVER_GPU = [
+    row("1.3", {"driver": "580", "gpus": ["volta"]}, FITS),
+    row("1.3", {"driver": "590", "gpus": ["volta"]}, {"driver_gpu": [{"driver": "580"}]}),
+    row("1.3", {"driver": "620.70.06", "gpus": ["Tesla P100-PCIE-16GB"]}, {"driver_gpu": [{"driver": "580"}]}),
+    row("1.3", {"driver": "595", "gpus": ["maxwell"]}, {"driver_gpu": [{"driver": "580"}]}),
+    row("1.3", {"driver": "470", "gpus": ["kepler"]}, FITS),
+    row("1.3", {"driver": "535", "gpus": ["kepler"]}, {"driver_gpu": [{"driver": "470"}]}),
+    row("1.3", {"driver": "570", "gpus": ["NVIDIA B200"]}, FITS),
+    row("1.3", {"driver": "550.163.01", "gpus": ["NVIDIA B200"]}, {"driver_gpu": [{"driver": "580"}]}),
+    row("1.3", {"driver": "620", "gpus": ["turing", "hopper", "blackwell"]}, FITS),
+    row("1.1", {"driver": "535", "gpus": ["hopper", "ada"]}, FITS),
+    row("1.1", {"driver": "470", "gpus": ["hopper"]}, {"driver_gpu": [{"driver": "580"}]}),
+    row("1.1", {"driver": "470", "gpus": ["NVIDIA A100-SXM4-80GB"]}, FITS),
+    row("1.1", {"driver": "640", "gpus": ["hopper"]}, {"driver_unknown": None}),
+    row("1.3", {"driver": "640", "gpus": ["volta"]}, {"driver_unknown": None, "driver_gpu": [{"driver": "580"}]}),
+    row("1.3", {"gpus": ["volta", "hopper"]}, FITS),
+    row("1.3", {"gpus": ["V100", "B200"]}, {"gpus_mixed": []}),
+    row("1.3", {"gpus": ["kepler", "ampere"]}, FITS),
+    row("1.3", {"gpus": ["kepler", "hopper"]}, {"gpus_mixed": []}),
+    row("1.3", {"driver": "580", "gpus": ["NVIDIA X9000"]}, {"gpu_unknown": None}),
+]
+
+TOOLKIT_GPU = [
+    row("1.3", {"toolkits": ["12.9"], "gpus": ["volta"]}, FITS),
+    row("3.1", {"toolkits": ["13.0"], "gpus": ["volta"]}, {"toolkit_gpu": [{"toolkits": ["12.9"]}]}),
+    row("3.1", {"toolkits": ["11.8", "13.0"], "default_toolkit": "13.0", "gpus": ["Tesla V100-SXM2-32GB"]},
+        {"toolkit_gpu": [{"toolkits": ["11.8", "12.9"], "default_toolkit": "12.9"}]}),
+    row("3.1", {"toolkits": ["13.5"], "gpus": ["pascal"]}, {"toolkit_gpu": [{"toolkits": ["12.9"]}]}),
+    row("1.3", {"toolkits": ["11.8"], "gpus": ["kepler"]}, FITS),
+    row("1.3", {"toolkits": ["12.0"], "gpus": ["kepler"]}, {"toolkit_gpu": [{"toolkits": ["11.8"]}]}),
+    row("1.3", {"toolkits": ["12.8"], "gpus": ["blackwell"]}, FITS),
+    row("1.3", {"toolkits": ["12.6"], "gpus": ["blackwell"]}, {"toolkit_gpu": [{"toolkits": ["12.8"]}]}),
+    row("1.3", {"toolkits": ["11.8"], "gpus": ["NVIDIA GeForce RTX 5090"]}, {"toolkit_gpu": [{"toolkits": ["12.8"]}]}),
+    row("6.2", {"toolkits": ["11.8"], "gpus": ["hopper"]}, FITS),
+    row("6.2", {"toolkits": ["11.7"], "gpus": ["hopper"]}, {"toolkit_gpu": [{"toolkits": ["11.8"]}]}),
+    row("1.3", {"toolkits": ["13.5"], "gpus": ["turing"]}, FITS),
+    row("3.1", {"default_toolkit": "13.0", "gpus": ["volta"]}, {"toolkit_gpu": [{"default_toolkit": "12.9"}]}),
+    row("3.1", {"toolkits": ["14.0"], "gpus": ["hopper"]}, {"toolkit_unknown": None}),
+    row("3.1", {"toolkits": ["14.0"], "gpus": ["volta"]},
+        {"toolkit_unknown": None, "toolkit_gpu": [{"toolkits": ["12.9"]}]}),
+    row("3.1", {"toolkits": ["12.7"], "driver": "580"}, {"toolkit_unknown": None}),
+]
+
+TOOLKIT_DRIVER = [
+    row("3.1", {"toolkits": ["13.0"], "driver": "580"}, FITS),
+    row("3.1", {"toolkits": ["13.0"], "driver": "580.65.06"}, FITS),
+    row("3.1", {"toolkits": ["13.0"], "driver": "535"},
+        {"toolkit_driver": [{"driver": "580"}, {"toolkits": ["12.9"]}]}),
+    row("3.1", {"toolkits": ["13.0"], "driver": "575.57.08"},
+        {"toolkit_driver": [{"driver": "580"}, {"toolkits": ["12.9"]}]}),
+    # Minor-version compatibility: it runs, and what does not is said.
+    row("3.1", {"toolkits": ["13.5"], "driver": "580.178.04"}, {"toolkit_newer_than_driver": None}),
+    row("3.1", {"toolkits": ["13.5"], "driver": "620"}, FITS),
+    row("3.1", {"toolkits": ["13.4"], "driver": "610"}, {"toolkit_newer_than_driver": None}),
+    row("3.1", {"toolkits": ["13.4"], "driver": "615"}, FITS),
+    row("3.1", {"toolkits": ["12.8"], "driver": "570.26"}, FITS),
+    row("3.1", {"toolkits": ["12.9"], "driver": "525.60.13"}, {"toolkit_newer_than_driver": None}),
+    row("3.1", {"toolkits": ["12.0"], "driver": "520.61.05"},
+        {"toolkit_driver": [{"driver": "580"}, {"toolkits": ["11.8"]}]}),
+    row("3.1", {"toolkits": ["11.8"], "driver": "520.61.05"}, FITS),
+    row("3.1", {"toolkits": ["11.8"], "driver": "450.80.02"}, {"toolkit_newer_than_driver": None}),
+    row("3.1", {"toolkits": ["11.8"], "driver": "450.51.06"}, {"toolkit_driver": [{"driver": "580"}]}),
+    # Its newest version is meant where only the branch is given.
+    row("3.1", {"toolkits": ["11.8"], "driver": "450"}, {"toolkit_newer_than_driver": None}),
+    row("3.2", {"toolkits": ["10.1"], "driver": "580"}, {"toolkit_driver_unknown": None}),
+    # The driver may not go beyond 580 for Volta, so 12.9 alone helps against CUDA 13.
+    row("3.1", {"toolkits": ["13.0"], "driver": "535", "gpus": ["volta"]},
+        {"toolkit_driver": [{"driver": "580"}, {"toolkits": ["12.9"]}], "toolkit_gpu": [{"toolkits": ["12.9"]}]}),
+    # Kepler ends at driver 470, which is too old for CUDA 12.
+    row("3.1", {"toolkits": ["12.2"], "driver": "470", "gpus": ["kepler"]},
+        {"toolkit_driver": [{"toolkits": ["11.8"]}], "toolkit_gpu": [{"toolkits": ["11.8"]}]}),
+]
+
+
+def on(os, version, *toolkits, **more):
+    return dict({"os": os, "os_version": version, "toolkits": list(toolkits)}, **more)
+
+
+REPOSITORY = [
+    row("3.2", on("ubuntu", "20.04", "11.8", "12.9"), FITS),
+    row("3.2", on("ubuntu", "20.04", "13.0"), {"toolkit_repository": [{"toolkits": ["12.9"]}]}),
+    row("3.2", on("ubuntu", "22.04", "11.7", "13.5"), FITS),
+    row("3.2", on("ubuntu", "22.04", "11.4"), {"toolkit_repository": [{"toolkits": ["11.5"]}]}),
+    row("3.2", on("ubuntu", "22.04", "11.5"), {"toolkit_archive_only": None}),
+    row("3.2", on("ubuntu", "24.04", "12.5", "13.2"), FITS),
+    row("3.2", on("ubuntu", "24.04", "12.4"), {"toolkit_repository": [{"toolkits": ["12.5"]}]}),
+    row("3.2", on("ubuntu", "24.04", "12.0"), {"toolkit_archive_only": None}),
+    row("3.2", on("ubuntu", "26.04", "13.3"), FITS),
+    row("3.2", on("ubuntu", "26.04", "11.8"), {"toolkit_repository": [{"toolkits": ["12.4"]}]}),
+    row("3.2", on("ubuntu", "26.04", "12.8"), {"toolkit_repository": [{"toolkits": ["13.1"]}]}),
+    row("3.2", on("ubuntu", "26.04", "13.1"), {"toolkit_archive_only": None}),
+    row("3.2", on("ubuntu", "26.04", "13.2"), {"toolkit_repository_unconfirmed": None}),
+    row("3.2", on("debian", "12", "12.1"), FITS),
+    row("3.2", on("debian", "12", "11.8"), {"toolkit_archive_only": None}),
+    row("3.2", on("debian", "12", "12.0"), {"toolkit_repository": [{"toolkits": ["12.1"]}]}),
+    row("3.2", on("debian", "13", "13.3"), FITS),
+    row("3.2", on("debian", "13", "12.4"), {"toolkit_archive_only": None}),
+    row("11.2", on("debian", "13", "12.8"), {"toolkit_repository_unconfirmed": None}),
+    row("3.2", on("debian", "13", "11.8"), {"toolkit_repository": [{"toolkits": ["12.4"]}]}),
+    row("3.2", on("ubuntu", "22.04", "12.8", architecture="arm64"), {"toolkit_repository_unconfirmed": None}),
+    row("3.2", on("ubuntu", "22.04", "12.8", architecture="x86_64"), FITS),
+    row("3.2", on("fedora", "43", "12.8"), {"system_unknown": None}),
+    # A system of which nothing else is asked, and half a system, judge nothing.
+    row("3.2", {"os": "ubuntu", "os_version": "26.04"}, FITS),
+    row("3.2", {"os": "ubuntu", "toolkits": ["11.8"]}, FITS),
+    # Volta on Ubuntu 26.04: its archive has the only toolkit for it.
+    row("3.2", on("ubuntu", "26.04", "13.3", gpus=["volta"]), {"toolkit_gpu": [{"toolkits": ["12.4"]}]}),
+]
+
+GCC = [
+    row("3.3", {"toolkits": ["13.5"], "gcc": "15.2"}, FITS),
+    row("3.3", {"toolkits": ["13.0"], "gcc": "16"}, {"toolkit_gcc": [{"gcc": "15"}]}),
+    row("3.3", {"toolkits": ["12.4"], "gcc": "13"}, FITS),
+    row("3.3", {"toolkits": ["12.4"], "gcc": "15.2.0"}, {"toolkit_gcc": [{"gcc": "13"}, {"toolkits": ["13.0"]}]}),
+    row("3.3", {"toolkits": ["12.8", "13.0"], "gcc": 15},
+        {"toolkit_gcc": [{"gcc": "14"}, {"toolkits": ["13.0"]}]}),
+    row("3.3", {"toolkits": ["12.9"], "gcc": 14}, FITS),
+    row("3.2", {"toolkits": ["10.1"], "gcc": 9}, {"toolkit_gcc_unknown": None}),
+]
+
+DEFAULT = [
+    row("3.3", {"toolkits": ["11.8", "13.0"], "default_toolkit": "11.8"}, FITS),
+    row("3.3", {"toolkits": ["11.8", "13.0"], "default_toolkit": "12.8"},
+        {"default_toolkit": [{"default_toolkit": "13.0"}]}),
+]
+
+
+@pytest.mark.parametrize(
+    "stack, expected", DRIVER_GPU + TOOLKIT_GPU + TOOLKIT_DRIVER + REPOSITORY + GCC + DEFAULT)
+def test_stack(stack, expected):
+    assert found(stack) == expected
+
+
+@pytest.mark.parametrize(
+    "gpus, advice",
+    [
+        # 3.1: forward compatibility is for data-centre GPUs only.
+        (["NVIDIA H100 80GB HBM3"], "install cuda-compat-13-0 (forward compatibility, data-centre GPUs only)"),
+        (["hopper"], "install cuda-compat-13-0 (forward compatibility, data-centre GPUs only), "
+                     "where every GPU is a data-centre model"),
+        ([], "install cuda-compat-13-0 (forward compatibility, data-centre GPUs only), "
+             "where every GPU is a data-centre model"),
+        (["NVIDIA GeForce RTX 4090"], None),
+        (["NVIDIA H100 80GB HBM3", "NVIDIA GeForce RTX 4090"], None),
+        # No driver library makes CUDA 13 compile for Volta.
+        (["Tesla V100-SXM2-16GB"], None),
+    ],
+)
+def test_forward_compatibility_is_offered_where_it_is_allowed(gpus, advice):
+    (item,) = [one for one in conflicts({"toolkits": ["13.0"], "driver": "535", "gpus": gpus})
+               if one["id"] == "toolkit_driver"]
+    assert item["remedy"] == "use driver 580, or toolkits 12.9" + ("; or " + advice if advice else "")
+
+
+def test_conflict_of_driver_and_toolkit_names_both_and_what_works():
+    (item,) = conflicts({"toolkits": ["13.0"], "driver": "535"})
+    assert item["observed"] == "toolkit 13.0, driver 535"
+    assert item["expected"] == "driver 580 or later, or toolkit 12.x with driver 525 or later"
+    assert item["message"].startswith("driver 535 is too old for programs of toolkit 13.0")
+
+
+@pytest.mark.parametrize(
+    "os, version, toolkit, offer",
+    [
+        ("ubuntu", "26.04", "11.8", "NVIDIA's repository has 13.3, 13.4, 13.5; the archive has 12.4, 13.1"),
+        ("debian", "13", "11.8",
+         "NVIDIA's repository has 13.0, 13.1, 13.2, 13.3, 13.4, 13.5; the archive has 12.4"),
+        ("debian", "12", "11.7",
+         "NVIDIA's repository has 12.1, 12.2, 12.3, 12.4, 12.5, 12.6, 12.8, 12.9, 13.0, 13.1, 13.2, 13.3, 13.4, 13.5; "
+         "the archive has 11.8"),
+    ],
+)
+def test_missing_toolkit_lists_what_can_be_had(os, version, toolkit, offer):
+    (item,) = conflicts(on(os, version, toolkit))
+    assert (item["id"], item["expected"]) == ("toolkit_repository", offer)
+
+
+@pytest.mark.parametrize("stack, package", [(on("ubuntu", "26.04", "13.2"), "cuda-toolkit-13-2"),
+                                            (on("debian", "13", "12.8"), "cuda-toolkit-12-8")])
+def test_unconfirmed_package_says_how_to_find_out(stack, package):
+    (item,) = conflicts(stack)
+    assert item["remedy"] == "ask `apt-cache policy %s`" % package
+
+
+def test_each_toolkit_is_judged_and_named():
+    messages = [item["message"] for item in conflicts({"toolkits": ["11.8", "13.0", "13.1"], "gpus": ["V100"]})]
+    assert messages == ["toolkit 13.0 cannot compile for V100 (volta)", "toolkit 13.1 cannot compile for V100 (volta)"]
+
+
+def test_gpus_of_one_generation_are_named_in_one_finding():
+    (item,) = conflicts({"driver": "595", "gpus": ["P100", "Tesla P40", "H100"]})
+    assert item["message"] == "driver 595 does not support P100 and Tesla P40 (pascal)"
