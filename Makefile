@@ -43,9 +43,10 @@ lab-down: setup ## remove them
 lab-status: setup ## show them
 	@tests/sandbox/lab status $(INVENTORY)
 
-docs: setup ## write what is generated: READMEs of the roles, docs/health-findings.md
+docs: setup ## write what is generated: READMEs of the roles, docs/health-findings.md, docs/stack.md
 	@$(PYTHON) tools/generate_docs.py
 	@$(PYTHON) tools/generate_health_docs.py
+	@$(PYTHON) tools/generate_stack_docs.py
 
 changelog: setup ## take changelogs/fragments and new plugins into this version of the changelog
 	@antsibull-changelog release --update-existing --reload-plugins

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import sys
-import types
-from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+from generated_page import REPOSITORY, load, row, write_or_check
+
 PAGE = REPOSITORY / "docs" / "health-findings.md"
-PACKAGE = "gpufleet_module_utils"
-
-
-def _load(name: str):
-    """A file of module_utils, without a collection loader."""
-    if PACKAGE not in sys.modules:
-        package = types.ModuleType(PACKAGE)
-        package.__path__ = [str(REPOSITORY / "plugins" / "module_utils")]
-        sys.modules[PACKAGE] = package
-    return __import__("%s.%s" % (PACKAGE, name), fromlist=["*"])
 
 
 def render() -> str:
-    catalog, policy, xids = _load("_findings_catalog"), _load("_health_policy"), _load("_xid_catalog")
+    catalog, policy, xids = load("_findings_catalog"), load("_health_policy"), load("_xid_catalog")
     lines = [
         "# Health findings",
         "",
@@ -39,7 +28,7 @@ def render() -> str:
     ]
     for name, entry in sorted(catalog.CATALOG.items()):
         severity = entry.severity + (" (unread)" if entry.unread else "")
-        lines.append(_row("`%s`" % name, severity, entry.meaning, entry.remedy, entry.source))
+        lines.append(row("`%s`" % name, severity, entry.meaning, entry.remedy, entry.source))
     lines += [
         "",
         "## Xids",
@@ -53,7 +42,7 @@ def render() -> str:
     ]
     for number, xid in sorted(xids.XIDS.items()):
         severity = {"app": "info (application)"}.get(xid.severity, xid.severity.replace("_", " "))
-        lines.append(_row(str(number), severity, xid.meaning, xid.nvidia_action or "-", xids.REMEDIES[xid.remedy]))
+        lines.append(row(str(number), severity, xid.meaning, xid.nvidia_action or "-", xids.REMEDIES[xid.remedy]))
     lines += [
         "",
         "## Thresholds",
@@ -69,25 +58,12 @@ def render() -> str:
         "|---|---|---|---|",
     ]
     for name, (_kind, default, meaning, source) in policy.THRESHOLDS.items():
-        lines.append(_row("`%s`" % name, "-" if default is None else str(default), meaning, source))
+        lines.append(row("`%s`" % name, "-" if default is None else str(default), meaning, source))
     return "\n".join(lines) + "\n"
 
 
-def _row(*cells: str) -> str:
-    return "| %s |" % " | ".join(cell.replace("|", "\\|") for cell in cells)
-
-
 def main() -> int:
-    text = render()
-    if sys.argv[1:] == ["--check"]:
-        if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == text:
-            return 0
-        print("%s is not what the code says: run `make docs`" % PAGE.relative_to(REPOSITORY))
-        return 1
-    PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(text, encoding="utf-8")
-    print("wrote %s" % PAGE.relative_to(REPOSITORY))
-    return 0
+    return write_or_check(PAGE, render)
 
 
 if __name__ == "__main__":
