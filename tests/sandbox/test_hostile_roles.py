@@ -42,7 +42,7 @@ def forget_lists() -> None:
 
 
 def installed(name: str) -> bool:
-    return "install ok installed" in ssh("dpkg-query -W -f '${Status}' %s 2> /dev/null || true" % name)
+    return " ok installed" in ssh("dpkg-query -W -f '${Status}' %s 2> /dev/null || true" % name)
 
 
 def assert_gets_over(play: Play) -> None:
