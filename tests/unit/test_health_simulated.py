@@ -62,7 +62,8 @@ def test_healthy_machine_has_no_finding_and_every_source_was_read(simulated, pro
     found = simulated(profile)
     assert (found.verdict, found.findings) == ("healthy", ())
     assert set(found.covered) == {
-        "pci", "nvidia_smi", "nvlink_status", "nvlink_errors", "topology", "kernel_log", "fabric_manager",
+        "pci", "nvidia_smi", "nvlink_status", "nvlink_errors", "topology",
+        "p2p", "kernel_log", "fabric_manager",
     }
     assert len(found.gpus) == 8 and all(gpu["pci_bus_id"] and gpu["numa_node"] is not None for gpu in found.gpus)
 
