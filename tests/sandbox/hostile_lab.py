@@ -27,9 +27,7 @@ DATES_CHECKED = "-o Acquire::Check-Date=true"
 
 def lab(*arguments: str) -> str:
     """Run `lab`; what it wrote."""
-    done = subprocess.run(
-        [str(SANDBOX / "lab"), *arguments], capture_output=True, text=True, timeout=900, check=False
-    )
+    done = subprocess.run([str(SANDBOX / "lab"), *arguments], capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -55,7 +53,11 @@ def try_ssh(command: str, *options: str, timeout_s: int = 120) -> Answer:
     config = str(cache_dir() / "ssh" / ("config-" + LAB))
     done = subprocess.run(
         ["ssh", "-F", config, *options, HOST, "export LC_ALL=C; " + command],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout_s,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=timeout_s,
         check=False,
     )
     return Answer(done.returncode, done.stdout)
@@ -91,16 +93,34 @@ def role(name: str, folder: Path, pipelining: bool = True, **variables: object) 
         **variables,
     }
     tasks = [{"ansible.builtin.debug": {"var": "gpufleet_results"}, "name": "Show the result"}]
-    play = {"name": name, "hosts": HOST, "gather_facts": False, "become": True, "vars": values,
-            "roles": [{"role": "gpufleet.server." + name}], "post_tasks": tasks}
+    play = {
+        "name": name,
+        "hosts": HOST,
+        "gather_facts": False,
+        "become": True,
+        "vars": values,
+        "roles": [{"role": "gpufleet.server." + name}],
+        "post_tasks": tasks,
+    }
     book = folder / (name + ".yml")
     book.write_text(json.dumps([play]))
-    environment = {**os.environ, "ANSIBLE_CONFIG": str(REPOSITORY / "ansible.cfg"), "ANSIBLE_FORCE_COLOR": "false",
-                   "ANSIBLE_PIPELINING": str(pipelining)}
+    environment = {
+        **os.environ,
+        "ANSIBLE_CONFIG": str(REPOSITORY / "ansible.cfg"),
+        "ANSIBLE_FORCE_COLOR": "false",
+        "ANSIBLE_PIPELINING": str(pipelining),
+    }
     command = str(Path(sys.executable).with_name("ansible-playbook"))
     done = subprocess.run(
-        [command, "-i", str(INVENTORY), str(book)], cwd=REPOSITORY, env=environment, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600, check=False,
+        [command, "-i", str(INVENTORY), str(book)],
+        cwd=REPOSITORY,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+        check=False,
     )
     recap = re.search(r"changed=(\d+)\s+unreachable=\d+\s+failed=(\d+)", done.stdout)
     assert recap, done.stdout
