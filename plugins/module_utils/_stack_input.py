@@ -102,7 +102,7 @@ def _with_wheel_suffix(given: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def _text(key: str, value: Any, allowed: str, whole_numbers: bool = False) -> str:
-    if isinstance(value, bool) or not isinstance(value, (str, int) if whole_numbers else str):
+    if not isinstance(value, (str, int) if whole_numbers else str):
         quotes = "%s in quotes" % allowed if isinstance(value, (int, float)) else allowed
         raise StackError(key, value, quotes)
     return str(value).strip()

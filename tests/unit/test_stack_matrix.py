@@ -12,6 +12,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.gpufleet.server.plugins.module_utils._stack_matrix import conflicts
+from ansible_collections.gpufleet.server.plugins.module_utils._stack_rules_toolkit import toolkits_offered
 
 
 def found(stack):
@@ -167,6 +168,8 @@ def test_stack(stack, expected):
                      "where every GPU is a data-centre model"),
         ([], "install cuda-compat-13-0 (forward compatibility, data-centre GPUs only), "
              "where every GPU is a data-centre model"),
+        (["NVIDIA H100 80GB HBM3", "ada"], "install cuda-compat-13-0 (forward compatibility, data-centre GPUs only), "
+                                           "where every GPU is a data-centre model"),
         (["NVIDIA GeForce RTX 4090"], None),
         (["NVIDIA H100 80GB HBM3", "NVIDIA GeForce RTX 4090"], None),
         # No driver library makes CUDA 13 compile for Volta.
@@ -200,6 +203,88 @@ def test_conflict_of_driver_and_toolkit_names_both_and_what_works():
 def test_missing_toolkit_lists_what_can_be_had(os, version, toolkit, offer):
     (item,) = conflicts(on(os, version, toolkit))
     assert (item["id"], item["expected"]) == ("toolkit_repository", offer)
+
+
+@pytest.mark.parametrize(
+    "toolkit, driver, older",
+    [
+        # 3.1: the driver of the release notes runs all of it, the one before by minor-version compatibility.
+        ("13.5", "620.0", "615.71.09"),
+        ("13.4", "615.0", "610.57.04"),
+        ("13.3", "610.43.02", "610.43.01"),
+        ("13.2", "595.45.04", "595.45.03"),
+        ("13.1", "590.44.01", "590.44.00"),
+        ("12.9", "575.51.03", "575.51.02"),
+        ("12.8", "570.26", "570.25"),
+        ("12.6", "560.28.03", "560.28.02"),
+        ("12.5", "555.42.02", "555.42.01"),
+        ("12.4", "550.54.14", "550.54.13"),
+        ("12.3", "545.23.06", "545.23.05"),
+        ("12.2", "535.54.03", "535.54.02"),
+        ("12.1", "530.30.02", "530.30.01"),
+        ("12.0", "525.60.13", "525.60.12"),
+        ("11.8", "520.61.05", "520.61.04"),
+    ],
+)
+def test_driver_of_the_release_notes(toolkit, driver, older):
+    assert found({"toolkits": [toolkit], "driver": driver}) == FITS
+    assert found({"toolkits": [toolkit], "driver": older}) == {"toolkit_newer_than_driver": None}
+
+
+@pytest.mark.parametrize(
+    "toolkit, gcc",
+    # 3.3 for 12.x and 13.x; the others unconfirmed.
+    [("11.0", 9), ("11.1", 10), ("11.2", 10), ("11.3", 10), ("11.4", 11), ("11.5", 11), ("11.6", 11), ("11.7", 11),
+     ("11.8", 11), ("12.0", 12), ("12.1", 12), ("12.2", 12), ("12.3", 12), ("12.4", 13), ("12.5", 13), ("12.6", 13),
+     ("12.8", 14), ("12.9", 14), ("13.0", 15), ("13.1", 15), ("13.2", 15), ("13.3", 15), ("13.4", 15), ("13.5", 15)],
+)
+def test_newest_gcc_of_each_toolkit(toolkit, gcc):
+    assert found({"toolkits": [toolkit], "gcc": gcc}) == FITS
+    assert "toolkit_gcc" in found({"toolkits": [toolkit], "gcc": gcc + 1})
+
+
+@pytest.mark.parametrize(
+    "architecture, first, last, before, after",
+    [
+        # 1.3, with the architecture matrix for what came first: the toolkits at both ends, and those just beyond.
+        ("kepler", "11.0", "11.8", None, "12.0"),
+        ("maxwell", "11.0", "12.9", None, "13.0"),
+        ("pascal", "11.0", "12.9", None, "13.0"),
+        ("volta", "11.0", "12.9", None, "13.0"),
+        ("turing", "11.0", "13.5", "9.2", None),
+        ("ampere", "11.0", "13.5", "10.1", None),
+        ("ada", "11.8", "13.5", "11.7", None),
+        ("hopper", "11.8", "13.5", "11.7", None),
+        ("blackwell", "12.8", "13.5", "12.6", None),
+    ],
+)
+def test_toolkits_of_each_architecture(architecture, first, last, before, after):
+    for toolkit in (first, last):
+        assert found({"toolkits": [toolkit], "gpus": [architecture]}) == FITS
+    for toolkit in filter(None, (before, after)):
+        assert "toolkit_gpu" in found({"toolkits": [toolkit], "gpus": [architecture]})
+
+
+ALL_12 = "12.0 12.1 12.2 12.3 12.4 12.5 12.6 12.8 12.9"
+ALL_13 = "13.0 13.1 13.2 13.3 13.4 13.5"
+
+
+@pytest.mark.parametrize(
+    "os, version, nvidia, archive",
+    [
+        # 3.2
+        ("ubuntu", "20.04", "11.0 11.1 11.2 11.3 11.4 11.5 11.6 11.7 11.8 " + ALL_12, "10.1"),
+        ("ubuntu", "22.04", "11.7 11.8 %s %s" % (ALL_12, ALL_13), "11.5"),
+        ("ubuntu", "24.04", "12.5 12.6 12.8 12.9 " + ALL_13, "12.0"),
+        ("ubuntu", "26.04", "13.3 13.4 13.5", "12.4 13.1"),
+        ("debian", "12", "12.1 12.2 12.3 12.4 12.5 12.6 12.8 12.9 " + ALL_13, "11.8"),
+        ("debian", "13", ALL_13, "12.4"),
+        ("fedora", "43", None, None),
+    ],
+)
+def test_offer_of_each_system(os, version, nvidia, archive):
+    expected = {"nvidia": tuple(nvidia.split()), "archive": tuple(archive.split())} if nvidia else {}
+    assert toolkits_offered(os, version) == expected
 
 
 @pytest.mark.parametrize("stack, package", [(on("ubuntu", "26.04", "13.2"), "cuda-toolkit-13-2"),

@@ -27,7 +27,6 @@ from ansible_collections.gpufleet.server.plugins.module_utils._stack_input impor
     version_key,
 )
 from ansible_collections.gpufleet.server.plugins.module_utils._stack_matrix import conflicts
-from ansible_collections.gpufleet.server.plugins.module_utils._stack_rules_toolkit import toolkits_offered
 
 
 @pytest.mark.parametrize(
@@ -201,12 +200,6 @@ def test_tables_refer_to_each_other():
         assert {release.default, *release.builds, *release.unconfirmed} <= names
     for build in _stack_data_frameworks.TORCH_BUILDS:
         assert "cu" + build.cuda.replace(".", "") == build.name
-
-
-def test_offer_of_a_system():
-    # 3.2
-    assert toolkits_offered("ubuntu", "26.04") == {"nvidia": ("13.3", "13.4", "13.5"), "archive": ("12.4", "13.1")}
-    assert toolkits_offered("fedora", "43") == {}
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,9 @@ TORCH = [
     row("6.2", {"torch": "2.5", "architecture": "arm64"}, {"torch_arm64_unconfirmed": None}),
     row("6.2", {"torch": "2.9", "torch_cuda": "cu126", "architecture": "aarch64"}, FITS),
     row("6.2", {"torch": "2.6", "torch_cuda": "cu118", "architecture": "arm64"}, {"torch_arm64_unconfirmed": None}),
+    # cu128 has arm64 wheels on its own index, but from the package index they may be for the CPU.
+    row("6.2", {"torch": "2.9", "architecture": "arm64"}, {"torch_arm64_unconfirmed": None}),
+    row("6.2", {"torch": "2.9+cu128", "architecture": "arm64"}, FITS),
     row("6.2", {"torch": "2.11", "architecture": "sbsa"}, FITS),
     row("6.2", {"torch": "2.5", "architecture": "amd64"}, FITS),
     # The wheel's CUDA is its own: a toolkit of another major does not matter.
@@ -133,6 +136,86 @@ TENSORFLOW = [
 @pytest.mark.parametrize("stack, expected", CUDNN + NCCL + TORCH + TENSORFLOW)
 def test_stack(stack, expected):
     assert found(stack) == expected
+
+
+@pytest.mark.parametrize(
+    "torch, default, others, oldest, newest",
+    [
+        # 6.2: the build of the package index, the other builds, the Pythons at both ends.
+        ("2.0", "cu117", "cu118", "3.8", "3.11"),
+        ("2.1", "cu121", "cu118", "3.8", "3.11"),
+        ("2.2", "cu121", "cu118", "3.8", "3.11"),
+        ("2.3", "cu121", "cu118", "3.8", "3.11"),
+        ("2.4", "cu121", "cu118 cu124", "3.8", "3.12"),
+        ("2.5", "cu124", "cu118 cu121", "3.9", "3.12"),
+        ("2.6", "cu124", "cu118 cu126", "3.9", "3.13"),
+        ("2.7", "cu126", "cu118 cu128", "3.9", "3.13"),
+        ("2.8", "cu128", "cu126 cu129", "3.9", "3.13"),
+        ("2.9", "cu128", "cu126 cu130", "3.10", "3.14"),
+        ("2.10", "cu128", "cu126 cu130", "3.10", "3.14"),
+        ("2.11", "cu130", "cu126 cu128", "3.10", "3.14"),
+        ("2.12", "cu130", "cu126 cu132", "3.10", "3.14"),
+        ("2.13", "cu130", "cu126 cu132", "3.10", "3.14"),
+        ("2.14", "cu130", "cu126 cu132", "3.10", "3.14"),
+        ("2.15", "cu132", "", "3.11", "3.14"),
+    ],
+)
+def test_builds_and_pythons_of_each_torch(torch, default, others, oldest, newest):
+    every = "cu117 cu118 cu121 cu124 cu126 cu128 cu129 cu130 cu132".split()
+    having = [build for build in every if "torch_build" not in found({"torch": torch, "torch_cuda": build})
+              and "torch_build_unconfirmed" not in found({"torch": torch, "torch_cuda": build})]
+    assert having == sorted([default, *others.split()])
+    (item,) = conflicts({"torch": torch, "driver": "390"})
+    assert item["observed"] == "torch %s+%s, driver 390" % (torch, default)
+    for python in (oldest, newest):
+        assert found({"torch": torch, "python": python}) == FITS
+    before, after = "3.%d" % (int(oldest[2:]) - 1), "3.%d" % (int(newest[2:]) + 1)
+    assert "torch_python" in found({"torch": torch, "python": before})
+    assert set(found({"torch": torch, "python": after})) & {"torch_python", "torch_python_unconfirmed"}
+
+
+@pytest.mark.parametrize(
+    "torch, build, oldest, newest",
+    [
+        # 6.2: the GPUs at both ends of what a wheel has kernels for.
+        ("2.5", "cu118", "maxwell", "hopper"),
+        ("2.4", "cu121", "maxwell", "hopper"),
+        ("2.5", "cu124", "maxwell", "hopper"),
+        ("2.11", "cu126", "maxwell", "hopper"),
+        ("2.7", "cu128", "turing", "blackwell"),
+        ("2.8", "cu128", "volta", "blackwell"),
+        ("2.10", "cu128", "volta", "blackwell"),
+        ("2.9", "cu130", "turing", "blackwell"),
+        ("2.14", "cu132", "turing", "blackwell"),
+    ],
+)
+def test_kernels_of_each_build(torch, build, oldest, newest):
+    generations = "kepler maxwell pascal volta turing ampere ada hopper blackwell".split()
+    fitting = [name for name in generations
+               if found({"torch": torch, "torch_cuda": build, "gpus": [name]}) == FITS]
+    assert fitting == generations[generations.index(oldest):generations.index(newest) + 1]
+
+
+@pytest.mark.parametrize(
+    "tensorflow, oldest, newest, first_gpu, last_gpu",
+    [
+        # 6.3 and the metadata of the package index; 2.16, 2.17, 2.19 and the GPUs unconfirmed.
+        ("2.15", "3.9", "3.11", "pascal", "hopper"),
+        ("2.16", "3.9", "3.12", "pascal", "hopper"),
+        ("2.17", "3.9", "3.12", "pascal", "hopper"),
+        ("2.18", "3.9", "3.12", "pascal", "hopper"),
+        ("2.19", "3.9", "3.12", "pascal", "hopper"),
+        ("2.20", "3.9", "3.13", "pascal", "blackwell"),
+        ("2.21", "3.10", "3.13", "pascal", "blackwell"),
+    ],
+)
+def test_pythons_and_gpus_of_each_tensorflow(tensorflow, oldest, newest, first_gpu, last_gpu):
+    pythons = ["3.%d" % minor for minor in range(7, 16)]
+    fitting = [name for name in pythons if found({"tensorflow": tensorflow, "python": name}) == FITS]
+    assert (fitting[0], fitting[-1]) == (oldest, newest)
+    generations = "kepler maxwell pascal volta turing ampere ada hopper blackwell".split()
+    fitting = [name for name in generations if found({"tensorflow": tensorflow, "gpus": [name]}) == FITS]
+    assert (fitting[0], fitting[-1]) == (first_gpu, last_gpu)
 
 
 def test_whole_stack_of_a_volta_server_fits():
