@@ -95,7 +95,6 @@ class SmiReading:
     incomplete: Tuple[str, ...] = ()
 
 
-
 def branch_of(version: Optional[str]) -> Optional[int]:
     match = re.match(r"^(\d{3})\.", version or "")
     return int(match.group(1)) if match else None

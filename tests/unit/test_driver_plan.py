@@ -237,7 +237,6 @@ def test_a_file_of_somebody_else_that_would_stop_apt_is_refused_by_name(changes,
     assert refusal.value.code == "source_clash"
 
 
-
 # -- interrupted -------------------------------------------------------------------------------------------------------
 
 
