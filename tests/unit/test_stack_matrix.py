@@ -265,6 +265,28 @@ def test_toolkits_of_each_architecture(architecture, first, last, before, after)
         assert "toolkit_gpu" in found({"toolkits": [toolkit], "gpus": [architecture]})
 
 
+@pytest.mark.parametrize(
+    "architecture, first, last",
+    [
+        # 1.3 and, for where Ada and Hopper begin, 1.1: 470 ends at Ampere, CUDA 11.8 came with 520.
+        ("kepler", None, 470),
+        ("maxwell", None, 580),
+        ("pascal", None, 580),
+        ("volta", None, 580),
+        ("turing", None, None),
+        ("ampere", 450, None),
+        ("ada", 520, None),
+        ("hopper", 520, None),
+        ("blackwell", 570, None),
+    ],
+)
+def test_drivers_of_each_architecture(architecture, first, last):
+    for driver in (first or 418, last or 620):
+        assert found({"driver": driver, "gpus": [architecture]}) == FITS
+    for driver in ([first - 1] if first else []) + ([last + 1] if last else []):
+        assert "driver_gpu" in found({"driver": driver, "gpus": [architecture]})
+
+
 ALL_12 = "12.0 12.1 12.2 12.3 12.4 12.5 12.6 12.8 12.9"
 ALL_13 = "13.0 13.1 13.2 13.3 13.4 13.5"
 

@@ -97,6 +97,8 @@ TORCH = [
     row("6.2", {"torch": "2.15", "python": "3.11"}, FITS),
     row("6.2", {"torch": "2.8", "python": "3.14.0"}, {"torch_python": [{"python": "3.13"}, {"torch": "2.9"}]}),
     row("6.2", {"torch": "2.9", "python": "3.14"}, FITS),
+    row("6.2", {"torch": "2.1", "python": "3.12"}, {"torch_python_unconfirmed": None}),
+    row("6.2", {"torch": "2.2", "python": "3.12"}, {"torch_python_unconfirmed": None}),
     row("6.2", {"torch": "2.3", "python": "3.12"}, {"torch_python_unconfirmed": None}),
     row("6.2", {"torch": "2.3", "python": "3.13"}, {"torch_python": [{"python": "3.11"}, {"torch": "2.6"}]}),
     row("6.2", {"torch": "2.11", "driver": "570"},
@@ -110,6 +112,7 @@ TORCH = [
     row("6.2", {"torch": "2.6", "torch_cuda": "cu118", "architecture": "arm64"}, {"torch_arm64_unconfirmed": None}),
     # cu128 has arm64 wheels on its own index, but from the package index they may be for the CPU.
     row("6.2", {"torch": "2.9", "architecture": "arm64"}, {"torch_arm64_unconfirmed": None}),
+    row("6.2", {"torch": "2.10", "architecture": "arm64"}, {"torch_arm64_unconfirmed": None}),
     row("6.2", {"torch": "2.9+cu128", "architecture": "arm64"}, FITS),
     row("6.2", {"torch": "2.11", "architecture": "sbsa"}, FITS),
     row("6.2", {"torch": "2.5", "architecture": "amd64"}, FITS),
@@ -136,6 +139,33 @@ TENSORFLOW = [
 @pytest.mark.parametrize("stack, expected", CUDNN + NCCL + TORCH + TENSORFLOW)
 def test_stack(stack, expected):
     assert found(stack) == expected
+
+
+@pytest.mark.parametrize(
+    "library, version, builds, unconfirmed",
+    [
+        # 2.8 and the support matrix of cuDNN; NCCL before 2.30 unconfirmed.
+        ("cudnn", "8.9.0", [11, 12], []),
+        ("cudnn", "9.0.0", [11, 12], []),
+        ("cudnn", "9.10.2", [11, 12], []),
+        ("cudnn", "9.11.0", [12], [11, 13]),
+        ("cudnn", "9.12.0", [12, 13], [11]),
+        ("cudnn", "9.16.0", [12, 13], [11]),
+        ("cudnn", "9.17.0", [12, 13], []),
+        ("nccl", "2.16.5", [11, 12], []),
+        ("nccl", "2.21.5", [11, 12], []),
+        ("nccl", "2.22.3", [12], [11]),
+        ("nccl", "2.26.2", [12], [11]),
+        ("nccl", "2.27.7", [12], [13]),
+        ("nccl", "2.28.3", [12, 13], []),
+        ("nccl", "2.32.3", [12, 13], []),
+    ],
+)
+def test_builds_of_each_library(library, version, builds, unconfirmed):
+    answers = {cuda: found({library: "%s+cuda%d" % (version, cuda)}) for cuda in (10, 11, 12, 13, 14)}
+    assert [cuda for cuda, answer in answers.items() if answer == FITS] == builds
+    assert [cuda for cuda, answer in answers.items() if answer == {library + "_build_unconfirmed": None}] == unconfirmed
+    assert all(library + "_build" in answers[cuda] for cuda in answers if cuda not in builds + unconfirmed)
 
 
 @pytest.mark.parametrize(
