@@ -88,7 +88,14 @@ def parse_stack(stack: Any) -> Stack:
         if key not in KEYS:
             raise StackError(str(key), stack[key], "no key of this name, only " + ", ".join(KEYS))
     given = {key: KEYS[key](key, value) for key, value in stack.items() if value is not None and value not in ("", [])}
-    return Stack(**_with_wheel_suffix(given))
+    return Stack(**_with_wheel_suffix(_with_debian_release(given)))
+
+
+def _with_debian_release(given: Dict[str, Any]) -> Dict[str, Any]:
+    """Ansible calls a point release of Debian 12 ``12.11``; repositories know 12."""
+    if given.get("os") != "debian" or "os_version" not in given:
+        return given
+    return dict(given, os_version=str(major_of(given["os_version"])))
 
 
 def _with_wheel_suffix(given: Dict[str, Any]) -> Dict[str, Any]:

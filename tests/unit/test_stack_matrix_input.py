@@ -36,6 +36,8 @@ from ansible_collections.gpufleet.server.plugins.module_utils._stack_matrix impo
         ({"driver": None, "toolkits": [], "gpus": None, "gcc": ""}, Stack()),
         ({"os": "Ubuntu", "os_version": "24.04"}, Stack(os="ubuntu", os_version="24.04")),
         ({"os": "Debian", "os_version": 12}, Stack(os="debian", os_version="12")),
+        ({"os": "Debian", "os_version": "13.1"}, Stack(os="debian", os_version="13")),
+        ({"os_version": "13.1"}, Stack(os_version="13.1")),
         ({"architecture": "x86_64"}, Stack(architecture="amd64")),
         ({"architecture": "aarch64"}, Stack(architecture="arm64")),
         ({"driver": 580}, Stack(driver="580")),
