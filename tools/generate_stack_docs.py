@@ -50,7 +50,8 @@ Remedy: use torch cuda cu126, or torch 2.10
 ```
 
 * `critical`: it cannot work. Each mapping in the finding's `nearest` resolves it, alone, when its keys replace those of
-  the stack: `stack | combine(findings[0].nearest[0])`. The list is empty where no change of one part helps.
+  the stack: `stack | combine(findings[0].nearest[0])`. The list is empty where no change of one part helps, nor a
+  change of the toolkit with what follows from it (cuDNN, NCCL, gcc). Resolve the others first then, and ask again.
 * `warning`: the tables below do not know. Nothing is refused for that, and nothing is passed.
 * `info`: it works, with a limit: a toolkit newer than the driver (minor-version compatibility), or one that only the
   distribution's archive has.

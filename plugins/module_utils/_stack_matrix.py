@@ -21,6 +21,9 @@ from ._stack_rules_gpu import gpu_rules
 from ._stack_rules_library import library_rules
 from ._stack_rules_toolkit import toolkit_rules
 
+FOLLOWING = 3
+"""How many changes may follow from one: cuDNN, NCCL and gcc from a toolkit."""
+
 RULES = (gpu_rules, toolkit_rules, library_rules, torch_rules, tensorflow_rules)
 
 
@@ -44,7 +47,9 @@ def judge(stack: Stack) -> Tuple[Clash, ...]:
 
 
 def _finding(stack: Stack, clash: Clash, clashes: Tuple[Clash, ...]) -> Finding:
-    ways = nearest_changes(stack, clash, clashes) if clash.severity == CONFLICT else []
+    ways: List[Mapping[str, Any]] = []
+    if clash.severity == CONFLICT:
+        ways = nearest_changes(stack, clash, clashes) or linked_changes(stack, clash, clashes)
     record = finding(
         clash.id, clash.severity, clash.message, clash.observed, clash.expected, _remedy(clash, ways), clash.source
     )
@@ -62,6 +67,30 @@ def nearest_changes(stack: Stack, clash: Clash, clashes: Tuple[Clash, ...]) -> L
         if not covered and _helps(before, clash, judge(replace(stack, **change))):
             found[fields] = change
     return list(found.values())
+
+
+def linked_changes(stack: Stack, clash: Clash, clashes: Tuple[Clash, ...]) -> List[Mapping[str, Any]]:
+    """Another toolkit with the changes that follow from it, where none alone helps: cuDNN that is built for it."""
+    before = Counter(one.id for one in clashes)
+    for change in clash.candidates:
+        if not {"toolkits", "default_toolkit"} & set(change):
+            continue
+        merged, state = dict(change), replace(stack, **change)
+        for _step in range(FOLLOWING + 1):
+            now = judge(state)
+            counted = Counter(one.id for one in now)
+            if counted[clash.id] >= before[clash.id]:
+                break
+            if _helps(before, clash, now):
+                return [merged]
+            new = next((one for one in now if one.severity == CONFLICT and counted[one.id] > before[one.id]), None)
+            ways = nearest_changes(state, new, now) if new else []
+            following = next((way for way in ways if not set(way) & set(merged)), None)
+            if following is None:
+                break
+            merged.update(following)
+            state = replace(state, **following)
+    return []
 
 
 def _helps(before: "Counter", clash: Clash, after: Iterable[Clash]) -> bool:

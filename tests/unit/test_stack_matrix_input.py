@@ -219,13 +219,13 @@ def test_names_in_a_sentence(names, text):
     assert listed(names) == text
 
 
-SYSTEMS = [(None, None), ("ubuntu", "22.04"), ("ubuntu", "26.04"), ("debian", "13")]
-DRIVERS = [None, "470", "535", "580", "620"]
+SYSTEMS = [(None, None), ("ubuntu", "26.04"), ("debian", "13")]
+DRIVERS = [None, "470", "535", "620"]
 GPUS = [[], ["kepler"], ["volta"], ["blackwell"]]
 STACKS = [
     {"os": os, "os_version": version, "driver": driver, "gpus": gpus, "toolkits": toolkits}
     for (os, version), driver, gpus, toolkits in itertools.product(
-        SYSTEMS, DRIVERS, GPUS, [["11.8"], ["12.4"], ["13.0"], ["11.8", "13.0"]])
+        SYSTEMS, DRIVERS, GPUS, [["12.4"], ["13.0"], ["11.8", "13.0"]])
 ] + [
     {"driver": driver, "gpus": gpus, "torch": torch, "torch_cuda": build, "python": python}
     for driver, gpus, torch, build, python in itertools.product(
@@ -248,4 +248,4 @@ def test_each_proposal_resolves_its_conflict_and_makes_no_other():
                 after = kinds(dict(stack, **change))
                 assert after[item["id"]] < before[item["id"]], (stack, change)
                 assert not after - before, (stack, change)
-    assert proposals > 250
+    assert proposals > 200

@@ -266,6 +266,17 @@ def test_whole_stack_of_a_blackwell_server_fits():
     }) == []
 
 
+def test_changes_that_follow_from_another_are_proposed_together():
+    # 3.2, 3.3, 2.8: CUDA 13 packages on a V100 with Ubuntu 26.04, whose archive has 12.4, which wants gcc 13.
+    stack = {"os": "ubuntu", "os_version": "26.04", "gpus": ["V100"], "toolkits": ["13.5"], "gcc": "15",
+             "cudnn": "9.17+cuda13", "nccl": "2.30+cuda13"}
+    assert found(stack) == {
+        "toolkit_gpu": [{"toolkits": ["12.4"], "cudnn": "9.17+cuda12", "nccl": "2.30+cuda12", "gcc": "13"}],
+        # Its turn comes when the toolkit is 12.4.
+        "cudnn_gpu": [],
+    }
+
+
 def test_messages_name_wheel_gpu_and_what_it_is_made_for():
     (item,) = conflicts({"torch": "2.11", "gpus": ["V100"]})
     assert item["message"] == "torch 2.11+cu130 has no kernels for V100 (volta); it has those for turing to blackwell"
