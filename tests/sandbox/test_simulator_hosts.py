@@ -213,7 +213,8 @@ def test_a_lost_gpu_shows_in_nvidia_smi_lspci_and_journal_until_the_reboot(h100)
 
 
 def test_the_kernel_log_is_the_hosts_own(h100, a100):
-    h100.fault("--gpu", "1", "xid=63")
+    # from within, as a task of a playbook would
+    h100.out("python3 /usr/lib/gpulab/bin/gpusim fault --gpu 1 xid=63")
     assert "Xid (PCI:0000:43:00): 63" in h100.out("journalctl -k -b -o cat --no-pager")
     assert "Xid" not in a100.out("journalctl -k -b -o cat --no-pager")
 
