@@ -19,7 +19,7 @@ from ._findings_catalog import XID_REMEDY_SOURCE, Entry, build_finding
 from ._health_policy import Policy
 from ._pci import normal_bus_id
 from ._xid_catalog import APP, BY_ACTION, BY_WORD, CRITICAL, INFO, REMEDIES, SXID_FATAL, SXID_HOST, WARNING, XIDS
-from ._xid_repeats import NEVER_ESCALATED, count_bursts
+from ._xid_repeats import NEVER_ESCALATED, acknowledged_until, count_bursts
 
 RefOf = Callable[[Optional[str]], Mapping[str, Any]]
 
@@ -152,8 +152,7 @@ def judge_kernel_log(
 def _is_acknowledged(event: KernelEvent, acknowledged: Mapping[str, float]) -> bool:
     if event.time is None:
         return False
-    until = max(acknowledged.get("*", 0.0), acknowledged.get(event.bus_id or "", 0.0))
-    return event.time <= until
+    return event.time <= acknowledged_until(acknowledged, event.bus_id or "")
 
 
 def _grouped(events: Sequence[KernelEvent], key) -> Dict[Any, List[KernelEvent]]:

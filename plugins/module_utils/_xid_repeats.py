@@ -37,6 +37,11 @@ def count_bursts(number: int, times: Sequence[Optional[float]]) -> int:
     return sum(1 for start in starts if start > known[-1] - DAY_S)
 
 
+def acknowledged_until(acknowledged: Mapping[str, float], bus_id: str) -> float:
+    """Up to when a person has seen the Xids of a GPU: by an entry for it or for all GPUs (`*`); 0.0 where never."""
+    return max(acknowledged.get("*", 0.0), acknowledged.get(bus_id, 0.0))
+
+
 def boots_with(
     history: Sequence[Boot], boot_id: str, acknowledged: Mapping[str, float]
 ) -> Dict[Tuple[str, int], int]:
@@ -45,7 +50,7 @@ def boots_with(
     counts: Dict[Tuple[str, int], int] = {}
     for boot in history:
         for (bus_id, number), time in _xids(boot).items() if boot.get("boot_id") != boot_id else ():
-            if time > max(acknowledged.get("*", 0.0), acknowledged.get(bus_id, 0.0)):
+            if time > acknowledged_until(acknowledged, bus_id):
                 counts[(bus_id, number)] = counts.get((bus_id, number), 0) + 1
     return counts
 
